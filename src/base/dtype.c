@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "base/dtype.h"
+
+#include <string.h>
+
+static const struct { const char *name; size_t size; } dtypes[COSET_DTYPE_COUNT] = {
+    [COSET_F32] = {"f32", 4}, [COSET_F64] = {"f64", 8}, [COSET_F16] = {"f16", 2}, [COSET_BF16] = {"bf16", 2},
+    [COSET_I8] = {"i8", 1},   [COSET_U8] = {"u8", 1},   [COSET_I32] = {"i32", 4}, [COSET_U32] = {"u32", 4},
+    [COSET_I64] = {"i64", 8}, [COSET_U64] = {"u64", 8},
+};
+static const char *const ops[COSET_OP_COUNT] = {
+    [COSET_SUM] = "sum", [COSET_AVG] = "avg", [COSET_MIN] = "min", [COSET_MAX] = "max", [COSET_PROD] = "prod",
+};
+
+bool cst_dtype_valid(int dtype)
+{
+    return dtype >= 0 && dtype < COSET_DTYPE_COUNT;
+}
+
+bool cst_op_valid(int op)
+{
+    return op >= 0 && op < COSET_OP_COUNT;
+}
+
+bool cst_dtype_is_half(coset_dtype dtype)
+{
+    return dtype == COSET_F16 || dtype == COSET_BF16;
+}
+
+bool cst_dtype_is_float(coset_dtype dtype)
+{
+    return dtype == COSET_F32 || dtype == COSET_F64 || cst_dtype_is_half(dtype);
+}
+
+size_t coset_dtype_size(coset_dtype dtype)
+{
+    return cst_dtype_valid((int)dtype) ? dtypes[dtype].size : 0;
+}
+
+const char *coset_dtype_name(coset_dtype dtype)
+{
+    return cst_dtype_valid((int)dtype) ? dtypes[dtype].name : "?";
+}
+
+const char *coset_op_name(coset_op op)
+{
+    return cst_op_valid((int)op) ? ops[op] : "?";
+}
+
+int cst_dtype_parse(const char *name)
+{
+    for (int i = 0; i < COSET_DTYPE_COUNT; i++)
+        if (!strcmp(name, dtypes[i].name))
+            return i;
+    return -1;
+}
+
+int cst_op_parse(const char *name)
+{
+    for (int i = 0; i < COSET_OP_COUNT; i++)
+        if (!strcmp(name, ops[i]))
+            return i;
+    return -1;
+}
