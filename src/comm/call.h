@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a user asked for: one call on one rank, arguments already checked. */
+#ifndef CST_COMM_CALL_H
+#define CST_COMM_CALL_H
+#include <coset.h>
+
+typedef enum {
+    CST_ALLREDUCE = 1,
+    CST_REDUCE_SCATTER,
+    CST_ALLGATHER,
+    CST_ALLTOALL,
+    CST_BROADCAST,
+    CST_REDUCE,
+    CST_BARRIER,
+    CST_SEND,
+    CST_RECV,
+    CST_ALLOC,
+    CST_FREE,
+    CST_SPLIT,
+    CST_BAD_CALL, /* announced by a rank whose arguments were wrong, so that the others do not wait for it */
+} cst_kind;
+
+/* "allreduce"; "?" for a value that is none (records come from other processes). */
+const char *cst_kind_name(int kind);
+
+/* count is what the public call takes: for reduce-scatter the received, for all-gather the sent, for all-to-all the
+ * per-peer elements. root is the peer of a send or receive. */
+typedef struct {
+    cst_kind kind;
+    coset_dtype dtype;
+    coset_op op;
+    int root;
+    int algorithm; /* enum cst_algo of coll/select.h; compared between ranks, not understood here */
+    size_t count;
+    const void *send;
+    void *recv;
+} cst_call;
+
+/* Bytes of the send and receive buffers of a call on a group of `size`, on rank `rank` (0 where the rank has none). */
+size_t cst_call_send_bytes(const cst_call *call, int rank, int size);
+size_t cst_call_recv_bytes(const cst_call *call, int rank, int size);
+#endif
