@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "common/options.h"
+
+#include "command.h"
+
+#include <argp.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Options without a letter get keys beyond every character. */
+enum { KEY_HELP = 256, KEY_BASE = 257, MAX_OPTIONS = 64 };
+
+typedef struct {
+    char *name;
+    const tool_option *options;
+    bool positional_allowed;
+    int first_positional;
+} parse_state;
+
+void tool_bad_input(const char *name, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "%s: ", name);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
+    exit(TOOL_USAGE);
+}
+
+int tool_parse_size(const char *text, size_t *value)
+{
+    if (*text < '0' || *text > '9')
+        return -1;
+    char *end;
+    errno = 0;
+    unsigned long long v = strtoull(text, &end, 10);
+    const char *units = "KMG", *unit = *end ? strchr(units, *end & ~0x20) : NULL;
+    int shift = unit ? 10 * (int)(unit - units + 1) : 0;
+    if (errno || (*end && (!unit || end[1])) || v > SIZE_MAX >> shift)
+        return -1;
+    *value = (size_t)v << shift;
+    return 0;
+}
+
+static void set_int(const parse_state *s, const tool_option *o, const char *text)
+{
+    char *end;
+    errno = 0;
+    long v = strtol(text, &end, 10);
+    if (end == text || *end || errno || v < o->low || v > o->high)
+        tool_bad_input(s->name, "--%s=%s: expected a whole number from %.0f to %.0f", o->name, text, o->low, o->high);
+    *(int *)o->value = (int)v;
+}
+
+static void set_real(const parse_state *s, const tool_option *o, const char *text)
+{
+    char *end;
+    double v = strtod(text, &end);
+    if (end == text || *end || !(v >= o->low && v <= o->high))
+        tool_bad_input(s->name, "--%s=%s: expected a number from %g to %g", o->name, text, o->low, o->high);
+    *(double *)o->value = v;
+}
+
+static void set_choice(const parse_state *s, const tool_option *o, const char *text)
+{
+    char list[512] = "";
+    for (const char *const *c = o->choices; *c; c++) {
+        if (!strcmp(*c, text)) {
+            *(const char **)o->value = *c;
+            return;
+        }
+        snprintf(list + strlen(list), sizeof list - strlen(list), "%s%s", c == o->choices ? "" : ", ", *c);
+    }
+    tool_bad_input(s->name, "--%s=%s: expected one of %s", o->name, text, list);
+}
+
+static void set(const parse_state *s, const tool_option *o, const char *text)
+{
+    switch (o->kind) {
+    case TOOL_IS_FLAG:
+        *(bool *)o->value = true;
+        break;
+    case TOOL_IS_INT:
+        set_int(s, o, text);
+        break;
+    case TOOL_IS_SIZE:
+        if (tool_parse_size(text, o->value))
+            tool_bad_input(s->name, "--%s=%s: expected a size such as 4096, 64K, 25M or 1G", o->name, text);
+        break;
+    case TOOL_IS_REAL:
+        set_real(s, o, text);
+        break;
+    case TOOL_IS_TEXT:
+        *(const char **)o->value = text;
+        break;
+    case TOOL_IS_CHOICE:
+        set_choice(s, o, text);
+        break;
+    }
+}
+
+static error_t on_key(int key, char *text, struct argp_state *state)
+{
+    parse_state *s = state->input;
+    switch (key) {
+    case KEY_HELP:
+        argp_help(state->root_argp, stdout, ARGP_HELP_SHORT_USAGE | ARGP_HELP_LONG | ARGP_HELP_DOC, s->name);
+        exit(TOOL_OK);
+    case ARGP_KEY_ARG:
+        if (!s->positional_allowed)
+            tool_bad_input(s->name, "'%s' is not expected here; see `%s --help`", text, s->name);
+        s->first_positional = state->next - 1;
+        state->next = state->argc;
+        return 0;
+    case ARGP_KEY_ERROR:
+        tool_bad_input(s->name, "'%s' is no option, or misses its value; see `%s --help`", state->argv[state->next - 1],
+                       s->name);
+    default:
+        break;
+    }
+    for (int i = 0; s->options[i].name; i++)
+        if (key == (s->options[i].letter ? s->options[i].letter : KEY_BASE + i)) {
+            set(s, &s->options[i], text);
+            return 0;
+        }
+    return ARGP_ERR_UNKNOWN;
+}
+
+int tool_options_parse(int argc, char **argv, const tool_option *options, const char *about, const char *positional)
+{
+    struct argp_option table[MAX_OPTIONS + 2] = {{"help", KEY_HELP, NULL, 0, "show this", -1}};
+    for (int i = 0; options[i].name && i < MAX_OPTIONS; i++) {
+        const tool_option *o = &options[i];
+        table[i + 1] = (struct argp_option){o->name, o->letter ? o->letter : KEY_BASE + i, o->takes, 0, o->text, 0};
+    }
+    parse_state s = {argv[0], options, positional != NULL, argc};
+    struct argp parser = {table, on_key, positional, about, NULL, NULL, NULL};
+    /* argp's own errors take two lines and its help obeys NO_ERRS: on_key does both */
+    argp_parse(&parser, argc, argv, ARGP_IN_ORDER | ARGP_NO_ERRS | ARGP_NO_HELP, NULL, &s);
+    return s.first_positional;
+}
