@@ -64,9 +64,12 @@ function(coset_finish_library)
   set_target_properties(coset_static PROPERTIES OUTPUT_NAME coset LINKER_LANGUAGE C)
 endfunction()
 
-# coset_test(name [LABEL label] [TIMEOUT seconds] [ARGS ...] SOURCES file...): a cmocka program that links inside.
+# coset_test(name [LABEL label...] [TIMEOUT seconds] [PROCESSES n] [ARGS ...] [LIBS ...] SOURCES file...): a cmocka
+# program that links inside. PROCESSES is how many processes or threads it keeps busy: ctest -jN then runs no more than
+# fit. Labels with a meaning to ./dev: `tsan` also runs under the thread sanitizer, `plain` does not run under
+# sanitizers (it starts compilers or emulators). Exit status 77 means skipped.
 function(coset_test name)
-  cmake_parse_arguments(T "" "LABEL;TIMEOUT" "SOURCES;ARGS;LIBS" ${ARGN})
+  cmake_parse_arguments(T "" "TIMEOUT;PROCESSES" "LABEL;SOURCES;ARGS;LIBS" ${ARGN})
   add_executable(${name} ${T_SOURCES})
   target_link_libraries(${name} PRIVATE coset_flags coset_static cmocka ${T_LIBS})
   target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
@@ -75,7 +78,28 @@ function(coset_test name)
     set(T_TIMEOUT 120)
   endif()
   set_tests_properties(${name} PROPERTIES TIMEOUT ${T_TIMEOUT} SKIP_RETURN_CODE 77)
-  if(T_LABEL)
-    set_tests_properties(${name} PROPERTIES LABELS ${T_LABEL})
+  if(T_PROCESSES)
+    set_tests_properties(${name} PROPERTIES PROCESSORS ${T_PROCESSES})
   endif()
+  if(T_LABEL)
+    set_tests_properties(${name} PROPERTIES LABELS "${T_LABEL}")
+  endif()
+endfunction()
+
+# coset_fuzz(name SOURCES file...): a fuzz target with LLVMFuzzerTestOneInput. With COSET_FUZZ it becomes the program
+# fuzz_NAME; without, a test that replays tests/fuzz/corpus/NAME, so that what fuzzing once found stays fixed.
+add_custom_target(fuzzers)
+function(coset_fuzz name)
+  cmake_parse_arguments(F "" "" "SOURCES" ${ARGN})
+  if(COSET_FUZZ)
+    add_executable(fuzz_${name} ${F_SOURCES})
+    target_link_options(fuzz_${name} PRIVATE -fsanitize=fuzzer)
+    add_dependencies(fuzzers fuzz_${name})
+  else()
+    add_executable(fuzz_${name} ${F_SOURCES} ${PROJECT_SOURCE_DIR}/tests/fuzz/replay.c)
+    add_test(NAME fuzz_${name} COMMAND fuzz_${name} ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name})
+    set_tests_properties(fuzz_${name} PROPERTIES TIMEOUT 60)
+  endif()
+  target_link_libraries(fuzz_${name} PRIVATE coset_flags coset_static)
+  target_include_directories(fuzz_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
 endfunction()

@@ -41,6 +41,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 #define COSET_VERSION_MAJOR 0
 #define COSET_VERSION_MINOR 1
@@ -258,6 +259,7 @@ coset_status coset_request_on_complete(coset_request *request, void (*fn)(void *
 /* Drives pending operations without blocking; *active (may be NULL) = how many remain. */
 coset_status coset_progress(coset_comm *comm, int *active);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

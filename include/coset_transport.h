@@ -15,7 +15,6 @@
 #ifndef COSET_TRANSPORT_H
 #define COSET_TRANSPORT_H
 #include <coset.h>
-#include <stdatomic.h>
 #include <sys/uio.h>
 
 #define COSET_TRANSPORT_ABI 1u
@@ -24,7 +23,7 @@ typedef struct coset_transport coset_transport;
 
 /* 32 opaque bytes that describe an operation (src/comm/entry.h). They ride on every message of the operation, so that
  * ranks which disagree notice it at the first byte they exchange. */
-typedef struct { _Alignas(8) uint8_t bytes[32]; } coset_entry;
+typedef struct { uint8_t bytes[32] __attribute__((aligned(8))); } coset_entry;
 
 /* One message under way. The caller owns the memory (and iov and what it points to) and leaves it in place until
  * status is no longer COSET_IN_PROGRESS. */

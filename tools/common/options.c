@@ -82,25 +82,15 @@ static void set_choice(const parse_state *s, const tool_option *o, const char *t
 static void set(const parse_state *s, const tool_option *o, const char *text)
 {
     switch (o->kind) {
-    case TOOL_IS_FLAG:
-        *(bool *)o->value = true;
-        break;
-    case TOOL_IS_INT:
-        set_int(s, o, text);
-        break;
+    case TOOL_IS_FLAG: *(bool *)o->value = true; break;
+    case TOOL_IS_INT: set_int(s, o, text); break;
     case TOOL_IS_SIZE:
         if (tool_parse_size(text, o->value))
             tool_bad_input(s->name, "--%s=%s: expected a size such as 4096, 64K, 25M or 1G", o->name, text);
         break;
-    case TOOL_IS_REAL:
-        set_real(s, o, text);
-        break;
-    case TOOL_IS_TEXT:
-        *(const char **)o->value = text;
-        break;
-    case TOOL_IS_CHOICE:
-        set_choice(s, o, text);
-        break;
+    case TOOL_IS_REAL: set_real(s, o, text); break;
+    case TOOL_IS_TEXT: *(const char **)o->value = text; break;
+    case TOOL_IS_CHOICE: set_choice(s, o, text); break;
     }
 }
 
@@ -120,8 +110,7 @@ static error_t on_key(int key, char *text, struct argp_state *state)
     case ARGP_KEY_ERROR:
         tool_bad_input(s->name, "'%s' is no option, or misses its value; see `%s --help`", state->argv[state->next - 1],
                        s->name);
-    default:
-        break;
+    default: break;
     }
     for (int i = 0; s->options[i].name; i++)
         if (key == (s->options[i].letter ? s->options[i].letter : KEY_BASE + i)) {

@@ -29,6 +29,7 @@ typedef struct {
     const char *const *choices;
 } tool_option;
 
+/* clang-format off */
 /* Rows of the table: `value` points to a bool (set to true), an int, a size_t (K, M, G are powers of 1024), a double, a
  * string (points into argv), or one of the strings of `choices` (an array that ends with NULL). */
 #define TOOL_FLAG(name, letter, text, value) {name, letter, NULL, text, TOOL_IS_FLAG, value, 0, 0, NULL}
@@ -38,6 +39,7 @@ typedef struct {
 #define TOOL_TEXT(name, letter, takes, text, value) {name, letter, takes, text, TOOL_IS_TEXT, value, 0, 0, NULL}
 #define TOOL_CHOICE(name, letter, takes, text, value, choices) {name, letter, takes, text, TOOL_IS_CHOICE, value, 0, 0, choices}
 #define TOOL_END {NULL, 0, NULL, NULL, TOOL_IS_FLAG, NULL, 0, 0, NULL}
+/* clang-format on */
 
 /*
  * Fills the values. argv[0] is the command's full name; `about` is its --help text; `positional` names what may stand
