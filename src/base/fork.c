@@ -40,6 +40,7 @@ static void install(void)
 
 unsigned cst_fork_generation(void)
 {
+    pthread_once(&guarded.once, install); /* who remembers a generation may never guard a descriptor */
     return atomic_load_explicit(&generation, memory_order_relaxed);
 }
 
