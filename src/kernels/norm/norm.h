@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * Energies, dot products, magnitudes and non-finite values of f32 vectors of any length.
+ *
+ * Sums are in f64 with 16 virtual lanes: lane l adds the exact products of elements l, l + 16, ... in order; the
+ * lanes are summed by the tree ((0+8)+(4+12))+((2+10)+(6+14)) + the same of the odd ones, that is, halves are added to
+ * halves. So every variant gives the same bits, and the result depends on nothing but the values. Denormal f32 inputs
+ * count as zero in the mode of flush.h; call these inside the codec's mode, or not, but on all ranks alike.
+ */
+#ifndef CST_KERNELS_NORM_NORM_H
+#define CST_KERNELS_NORM_NORM_H
+#include <stddef.h>
+
+typedef struct {
+    double energy;      /* sum of squares; NaN or Inf if an element is */
+    float max;          /* largest magnitude of the finite elements */
+    size_t nonfinite;   /* how many elements are NaN or Inf */
+} cst_norm_stats;
+
+typedef struct {
+    cst_norm_stats (*stats)(const float *x, size_t n);
+    double (*dot)(const float *x, const float *y, size_t n);
+} cst_norm_kernels;
+
+const cst_norm_kernels *cst_norm_kernels_for(int cpu_level);
+
+extern const cst_norm_kernels cst_norm_scalar, cst_norm_avx2, cst_norm_avx512;
+
+/* Index of the first NaN or Inf; n if there is none. */
+size_t cst_first_nonfinite(const float *x, size_t n);
+#endif

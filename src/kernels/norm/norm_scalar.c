@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "kernels/block.h"
+#include "kernels/norm/norm.h"
+#include "kernels/scalar.h"
+
+#define FIRST_NONFINITE 0x7f800000u /* magnitudes from here on are Inf and NaN */
+
+/* The tree of norm.h: halves are added to halves. */
+static double sum_lanes(double lane[CST_LANES])
+{
+    for (int width = CST_LANES / 2; width > 0; width /= 2)
+        for (int l = 0; l < width; l++)
+            lane[l] += lane[l + width];
+    return lane[0];
+}
+
+static double dot_scalar(const float *x, const float *y, size_t n)
+{
+    double lane[CST_LANES] = {0};
+    for (size_t i = 0; i < n; i++)
+        lane[i % CST_LANES] += (double)x[i] * (double)y[i];
+    return sum_lanes(lane);
+}
+
+static cst_norm_stats stats_scalar(const float *x, size_t n)
+{
+    double lane[CST_LANES] = {0};
+    cst_norm_stats s = {0};
+    uint32_t max = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint32_t magnitude = cst_float_bits(x[i]) & 0x7fffffffu;
+        lane[i % CST_LANES] += (double)x[i] * (double)x[i];
+        if (magnitude >= FIRST_NONFINITE)
+            s.nonfinite++;
+        else if (magnitude > max)
+            max = magnitude;
+    }
+    s.energy = sum_lanes(lane);
+    s.max = cst_float_from_bits(max);
+    return s;
+}
+
+const cst_norm_kernels cst_norm_scalar = {.stats = stats_scalar, .dot = dot_scalar};
+
+size_t cst_first_nonfinite(const float *x, size_t n)
+{
+    size_t i = 0;
+    while (i < n && (cst_float_bits(x[i]) & 0x7fffffffu) < FIRST_NONFINITE)
+        i++;
+    return i;
+}
