@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/registry.h"
+
+#include "transport/threads/threads.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const coset_transport_ops *const table[] = {
+    &cst_transport_threads,
+};
+enum { TABLE = sizeof table / sizeof *table };
+
+const coset_transport_ops *cst_transport_at(int i)
+{
+    return i >= 0 && i < TABLE ? table[i] : NULL;
+}
+
+const coset_transport_ops *cst_transport_find(const char *name)
+{
+    for (int i = 0; i < TABLE; i++)
+        if (!strcmp(table[i]->name, name))
+            return table[i];
+    return NULL;
+}
+
+void cst_transport_names(char *text, size_t bytes)
+{
+    size_t used = 0;
+    *text = 0;
+    for (int i = 0; i < TABLE && used < bytes; i++)
+        used += (size_t)snprintf(text + used, bytes - used, "%s%s", i ? ", " : "", table[i]->name);
+}
