@@ -22,7 +22,7 @@ ALLOWED = {
     "topo": "base",
     "comm": "transport topo kernels base",
     "coll": "comm kernels base",
-    "mean": "coll comm codec base",
+    "mean": "coll comm codec lattice kernels cpu base",
     "ddp": "mean coll comm kernels base",
     "api": "ddp mean coll comm topo transport bootstrap net codec lattice kernels cpu base",
 }

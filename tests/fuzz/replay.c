@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-enum { MAX_INPUT = 1 << 20, MAX_PREFIXES = 512 };
+enum { LARGEST_INPUT = 1 << 20, MAX_PREFIXES = 512 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -23,7 +23,7 @@ static void replay_copy(const uint8_t *data, size_t size)
 
 static int replay_file(const char *path)
 {
-    static uint8_t data[MAX_INPUT];
+    static uint8_t data[LARGEST_INPUT];
     FILE *f = fopen(path, "rb");
     if (!f) {
         perror(path);

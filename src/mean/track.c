@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mean/track.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "codec/wire.h"
+#include "kernels/block.h"
+#include "mean/layout.h"
+
+#include <stdlib.h>
+
+enum { RECORD = 25 }; /* id, calls, count: 8 bytes each; known: 1 */
+
+static void tensor_free(cst_tensor *t)
+{
+    if (t)
+        free(t->stat);
+    free(t);
+}
+
+void cst_track_free(cst_track *track)
+{
+    for (size_t i = 0; i < track->capacity; i++)
+        tensor_free(track->slots[i]);
+    free(track->slots);
+    *track = (cst_track){0};
+}
+
+static size_t slot_of(cst_tensor *const *slots, size_t capacity, uint64_t id)
+{
+    uint64_t h = (id ^ id >> 31) * 0x9E3779B97F4A7C15u;
+    size_t i = (size_t)(h >> 20) & (capacity - 1);
+    while (slots[i] && slots[i]->id != id)
+        i = (i + 1) & (capacity - 1);
+    return i;
+}
+
+static bool grow(cst_track *track)
+{
+    size_t capacity = track->capacity ? 2 * track->capacity : 64;
+    cst_tensor **slots = calloc(capacity, sizeof *slots);
+    if (!slots)
+        return false;
+    for (size_t i = 0; i < track->capacity; i++)
+        if (track->slots[i])
+            slots[slot_of(slots, capacity, track->slots[i]->id)] = track->slots[i];
+    free(track->slots);
+    track->slots = slots;
+    track->capacity = capacity;
+    return true;
+}
+
+static bool resize(cst_tensor *t, size_t count)
+{
+    uint32_t nblocks = cst_blocks_of(count);
+    cst_block_stat *stat = calloc(nblocks ? nblocks : 1, sizeof *stat);
+    if (!stat)
+        return false;
+    free(t->stat);
+    t->stat = stat;
+    t->nblocks = nblocks;
+    t->count = count;
+    t->known = false;
+    return true;
+}
+
+cst_tensor *cst_track_get(cst_track *track, uint64_t id, size_t count)
+{
+    if (2 * track->used >= track->capacity && !grow(track))
+        return NULL;
+    size_t i = slot_of(track->slots, track->capacity, id);
+    cst_tensor *t = track->slots[i];
+    if (t && t->count == count)
+        return t;
+    if (t)
+        return resize(t, count) ? t : NULL;
+    t = calloc(1, sizeof *t);
+    if (!t)
+        return NULL;
+    t->id = id;
+    if (!resize(t, count)) {
+        free(t);
+        return NULL;
+    }
+    track->slots[i] = t;
+    track->used++;
+    return t;
+}
+
+uint64_t cst_tensor_hash(const cst_tensor *t, uint64_t seed)
+{
+    uint64_t head[4] = {t->id, t->calls, t->count, t->known};
+    uint64_t h = seed;
+    for (int i = 0; i < 4; i++)
+        h = (h ^ head[i]) * 0xD6E8FEB86659FD93u + (h >> 31);
+    if (!t->known)
+        return h;
+    for (uint32_t b = 0; b < t->nblocks; b++)
+        h = (h ^ ((uint64_t)t->stat[b].s2 << 16 | t->stat[b].r2)) * 0xD6E8FEB86659FD93u + (h >> 31);
+    return h;
+}
+
+size_t cst_track_bytes(const cst_track *track)
+{
+    size_t bytes = CST_FRAME_HEADER + 8;
+    for (size_t i = 0; i < track->capacity; i++)
+        if (track->slots[i])
+            bytes += RECORD + (track->slots[i]->known ? (size_t)4 * track->slots[i]->nblocks : 0);
+    return bytes;
+}
+
+static int by_id(const void *a, const void *b)
+{
+    uint64_t x = (*(cst_tensor *const *)a)->id, y = (*(cst_tensor *const *)b)->id;
+    return x < y ? -1 : x > y;
+}
+
+static void tensor_write(cst_writer *w, const cst_tensor *t)
+{
+    cst_put(w, t->id, 8);
+    cst_put(w, t->calls, 8);
+    cst_put(w, t->count, 8);
+    cst_put(w, t->known, 1);
+    for (uint32_t b = 0; t->known && b < t->nblocks; b++) {
+        cst_put(w, t->stat[b].s2, 2);
+        cst_put(w, t->stat[b].r2, 2);
+    }
+}
+
+coset_status cst_track_save(const cst_track *track, uint64_t agreement, uint8_t *out, size_t bytes)
+{
+    cst_tensor **sorted = malloc((track->used ? track->used : 1) * sizeof(cst_tensor *));
+    if (!sorted)
+        return COSET_ERR_MEMORY;
+    size_t k = 0;
+    for (size_t i = 0; i < track->capacity; i++)
+        if (track->slots[i])
+            sorted[k++] = track->slots[i];
+    qsort(sorted, k, sizeof *sorted, by_id);
+    cst_writer w = cst_writer_of(out, bytes);
+    cst_room(&w, CST_FRAME_HEADER + 8);
+    for (size_t i = 0; i < k; i++)
+        tensor_write(&w, sorted[i]);
+    free(sorted);
+    if (w.full)
+        return COSET_ERR_ARGUMENT;
+    size_t used = (size_t)(w.at - out), body = used - CST_FRAME_HEADER - 8;
+    cst_writer hash = cst_writer_of(out + CST_FRAME_HEADER, 8);
+    cst_put(&hash, cst_bytes_hash(out + CST_FRAME_HEADER + 8, body, 0), 8);
+    cst_frame_header h = {.kind = CST_FRAME_STATE, .agreement = agreement, .payload = CST_FRAME_HEADER, .used = used,
+                          .blocks = (uint32_t)k, .receiver = CST_TO_ALL};
+    cst_frame_seal(out, &h);
+    return COSET_OK;
+}
+
+/* False on damage. */
+static bool tensor_read(cst_reader *r, cst_track *track, bool *no_memory)
+{
+    uint64_t id = cst_get64(r), calls = cst_get64(r), count = cst_get64(r);
+    unsigned known = cst_get8(r);
+    /* A known tensor brings four bytes per block, so its size is bounded by the buffer before memory is asked for. */
+    if (r->bad || known > 1 || count / CST_BLOCK > UINT32_MAX / 2)
+        return false;
+    size_t left = (size_t)(r->end - r->at);
+    if (known && cst_blocks_of((size_t)count) > left / 4)
+        return false;
+    if (!known)
+        count = 0; /* nothing is remembered but the calls: the size comes back with the next call */
+    size_t before = track->used;
+    cst_tensor *t = cst_track_get(track, id, (size_t)count);
+    if (!t) {
+        *no_memory = true;
+        return false;
+    }
+    if (track->used == before)
+        return false; /* the same id twice */
+    t->calls = calls;
+    t->known = known;
+    for (uint32_t b = 0; known && b < t->nblocks; b++) {
+        t->stat[b].s2 = cst_get16(r);
+        t->stat[b].r2 = cst_get16(r);
+    }
+    return !r->bad;
+}
+
+coset_status cst_track_load(cst_track *track, uint64_t agreement, const uint8_t *in, size_t bytes, coset_error *why)
+{
+    cst_frame_header h;
+    coset_status status = cst_frame_open(in, bytes, &h, why);
+    if (status)
+        return status;
+    if (h.kind != CST_FRAME_STATE)
+        return cst_fail(why, COSET_ERR_CORRUPT, -1, "not a saved state");
+    if (h.agreement != agreement)
+        return cst_fail(why, COSET_ERR_MISMATCH, -1,
+                        "the state was saved with other options, another number of ranks or another seed");
+    cst_reader r = cst_reader_of(in + CST_FRAME_HEADER, (size_t)h.used - CST_FRAME_HEADER);
+    uint64_t hash = cst_get64(&r);
+    if (r.bad || hash != cst_bytes_hash(r.at, (size_t)(r.end - r.at), 0))
+        return cst_fail(why, COSET_ERR_CORRUPT, -1, "the saved state is damaged");
+    cst_track loaded = {0};
+    bool no_memory = false, good = true;
+    for (uint32_t i = 0; good && i < h.blocks; i++)
+        good = tensor_read(&r, &loaded, &no_memory);
+    if (!good || r.at != r.end) {
+        cst_track_free(&loaded);
+        return no_memory ? cst_fail(why, COSET_ERR_MEMORY, -1, "no memory for the saved state")
+                         : cst_fail(why, COSET_ERR_CORRUPT, -1, "the saved state is damaged");
+    }
+    cst_track_free(track);
+    *track = loaded;
+    return COSET_OK;
+}

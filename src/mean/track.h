@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What the ranks remember of each tensor from call to call, the same on all of them: how often it was averaged, and per
+ * block the spread s^2 and mean energy R^2 per coordinate as the owners last measured them (in the wire's 1/16 octaves).
+ */
+#ifndef CST_MEAN_TRACK_H
+#define CST_MEAN_TRACK_H
+#include <coset.h>
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct {
+    uint16_t s2, r2; /* cst_energy_index */
+} cst_block_stat;
+
+typedef struct {
+    uint64_t id;
+    uint64_t calls;
+    size_t count;    /* coordinates */
+    uint32_t nblocks;
+    bool known;      /* stat holds measurements */
+    bool busy;       /* in a call that has not ended */
+    cst_block_stat *stat;
+} cst_tensor;
+
+typedef struct {
+    cst_tensor **slots; /* open addressing; the tensors themselves never move */
+    size_t capacity, used;
+} cst_track;
+
+void cst_track_free(cst_track *track);
+/* The tensor, made if it is new, reset (but for its count of calls) if its size has changed. NULL: no memory. */
+cst_tensor *cst_track_get(cst_track *track, uint64_t id, size_t count);
+/* Hash of what is remembered about one tensor. */
+uint64_t cst_tensor_hash(const cst_tensor *tensor, uint64_t seed);
+
+/* Bytes of the saved form (a frame of kind STATE; docs/wire-format.md), in order of ids. */
+size_t cst_track_bytes(const cst_track *track);
+coset_status cst_track_save(const cst_track *track, uint64_t agreement, uint8_t *out, size_t bytes);
+/* Replaces *track; untouched on failure. CORRUPT; MISMATCH if `agreement` differs; MEMORY. The bytes are untrusted. */
+coset_status cst_track_load(cst_track *track, uint64_t agreement, const uint8_t *in, size_t bytes, coset_error *why);
+#endif
