@@ -4,11 +4,14 @@
 
 #include <stddef.h>
 
+int coset_tool_learn(int argc, char **argv);
+
 static const tool_command bench[] = {
     {NULL, NULL, NULL, NULL},
 };
 
 const tool_command tool_commands[] = {
     {"bench", "measure one part of the library", NULL, bench},
+    {"learn", "ring all-reduce, DDP and lattice codes step by step, with questions", coset_tool_learn, NULL},
     {NULL, NULL, NULL, NULL},
 };
