@@ -129,41 +129,51 @@ static coset_status status_of_errno(void)
     }
 }
 
-static int finish_connect(int fd, const cst_addr *to, cst_deadline deadline)
+/* Closes a socket that could not be connected, for the reason in errno. */
+static coset_status not_connected(const cst_addr *to, int *fd, coset_error *why)
 {
-    if (!connect(fd, &to->any, to->length))
-        return 0;
-    if (errno != EINPROGRESS && errno != EINTR)
-        return -1;
-    if (wait_for(fd, POLLOUT, deadline))
-        return -1;
-    int error = 0;
-    socklen_t length = sizeof error;
-    if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length))
-        return -1;
-    errno = error;
-    return error ? -1 : 0;
-}
-
-coset_status cst_connect(const cst_addr *to, cst_deadline deadline, int *fd, coset_error *why)
-{
-    coset_status status = open_socket(to->any.sa_family, fd, why);
-    if (status)
-        return status;
-    if (!finish_connect(*fd, to, deadline)) {
-        cst_socket_tune(*fd);
-        return COSET_OK;
-    }
     char text[CST_ADDR_TEXT], own_text[CST_ADDR_TEXT];
+    int reason = errno;
     cst_addr own = cst_socket_own(*fd);
     cst_addr_set_port(&own, 0);
-    status = status_of_errno();
+    errno = reason;
+    coset_status status = status_of_errno();
     cst_fail_errno(why, "cannot connect from %s to %s", cst_addr_format(&own, own_text), cst_addr_format(to, text));
     if (why)
         why->status = status;
     cst_close(*fd);
     *fd = -1;
     return status;
+}
+
+coset_status cst_connect_begin(const cst_addr *to, int *fd, coset_error *why)
+{
+    coset_status status = open_socket(to->any.sa_family, fd, why);
+    if (status)
+        return status;
+    cst_socket_tune(*fd);
+    if (connect(*fd, &to->any, to->length) && errno != EINPROGRESS && errno != EINTR)
+        return not_connected(to, fd, why);
+    return COSET_OK;
+}
+
+coset_status cst_connect_end(const cst_addr *to, int *fd, coset_error *why)
+{
+    int error = 0;
+    socklen_t length = sizeof error;
+    if (!getsockopt(*fd, SOL_SOCKET, SO_ERROR, &error, &length) && !error)
+        return COSET_OK;
+    if (error)
+        errno = error;
+    return not_connected(to, fd, why);
+}
+
+coset_status cst_connect(const cst_addr *to, cst_deadline deadline, int *fd, coset_error *why)
+{
+    coset_status status = cst_connect_begin(to, fd, why);
+    if (status)
+        return status;
+    return wait_for(*fd, POLLOUT, deadline) ? not_connected(to, fd, why) : cst_connect_end(to, fd, why);
 }
 
 coset_status cst_accept(int listener, int *fd, coset_error *why)

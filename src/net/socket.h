@@ -26,6 +26,10 @@ coset_status cst_listen(const cst_addr *at, cst_ports ports, int *fd, cst_addr *
 coset_status cst_listen_everywhere(uint16_t port, cst_ports ports, int *fd, cst_addr *bound, coset_error *why);
 /* One attempt; blocks until it succeeds, fails, or the deadline. */
 coset_status cst_connect(const cst_addr *to, cst_deadline deadline, int *fd, coset_error *why);
+/* The same in two steps, for those who try several at once: begin never blocks; once *fd is writable (poll), end says
+ * whether it is connected. On failure *fd is closed and -1. */
+coset_status cst_connect_begin(const cst_addr *to, int *fd, coset_error *why);
+coset_status cst_connect_end(const cst_addr *to, int *fd, coset_error *why);
 /* The next connection that waits on `listener`, adopted; *fd = -1 if none does. Never blocks. */
 coset_status cst_accept(int listener, int *fd, coset_error *why);
 /* Low delay, and quick recovery after an outage where the kernel can limit its retransmission timer. */
