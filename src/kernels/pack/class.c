@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/pack/pack.h"
+#include "kernels/pack/rows.h"
 
 /*
  * reciprocal = ceil(2^(32 + shift) / d) with the largest shift for which it fits 32 bits; the test of this table derives
@@ -63,9 +64,7 @@ uint32_t cst_class_for(float modulus)
 
 size_t cst_packed_bytes(const uint8_t *classes, uint32_t units)
 {
-    uint32_t lane_bits = 0;
-    for (uint32_t u = 0; u < units; u++)
-        lane_bits += 2u * classes[u];
+    uint32_t lane_bits = cst_lane_bits(classes, units);
     uint32_t rows = lane_bits / 32, last = lane_bits % 32;
     return 64 * (size_t)rows + 16 * (size_t)((last + 7) / 8);
 }

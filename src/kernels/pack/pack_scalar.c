@@ -70,9 +70,7 @@ static void pack_digits(const int32_t *digits, uint32_t n, const uint8_t *classe
 void cst_unpack_scalar(const uint8_t *in, uint32_t n, const uint8_t *classes, int32_t *digits)
 {
     lane_streams s;
-    uint32_t lane_bits = 0, at = 0;
-    for (uint32_t u = 0; u < n / CST_UNIT; u++)
-        lane_bits += 2u * classes[u];
+    uint32_t lane_bits = cst_lane_bits(classes, n / CST_UNIT), at = 0;
     load_rows(&s, lane_bits, in);
     for (uint32_t u = 0; u < n / CST_UNIT; u++, digits += CST_UNIT) {
         const cst_class_info *c = &cst_classes[classes[u]];

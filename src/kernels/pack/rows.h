@@ -17,6 +17,14 @@ static inline void cst_store_le32(uint8_t *out, uint32_t word)
     for (int b = 0; b < 4; b++)
         out[b] = (uint8_t)(word >> (8 * b));
 }
+/* Bits that a block of units takes in each lane. */
+static inline uint32_t cst_lane_bits(const uint8_t *classes, uint32_t units)
+{
+    uint32_t bits = 0;
+    for (uint32_t u = 0; u < units; u++)
+        bits += 2u * classes[u];
+    return bits;
+}
 /* The low `bits` (1..32) of each word, as byte planes. */
 static inline void cst_store_planes(const uint32_t row[CST_LANES], uint32_t bits, uint8_t *out)
 {

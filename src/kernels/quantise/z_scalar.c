@@ -78,10 +78,10 @@ static cst_checksum decode_digits(const cst_lattice_block *b, const uint16_t *di
 
 static void need(const float *value, const float *x, uint32_t n, float scale, float step, float *modulus)
 {
-    float twice_per_step = 2.0f * (1.0f / step);
+    float per_step = 1.0f / step;
     for (uint32_t i = 0; i < n; i++) {
         float distance = value[i] - x[i] * scale;
-        float needed = cst_magnitude(distance) * twice_per_step;
+        float needed = 2.0f * cst_magnitude(distance) * per_step;
         if (needed > modulus[i / CST_UNIT])
             modulus[i / CST_UNIT] = needed;
     }
