@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/registry.h"
 
+#include "transport/shm/shm.h"
 #include "transport/threads/threads.h"
 
 #include <stdio.h>
@@ -8,6 +9,7 @@
 
 static const coset_transport_ops *const table[] = {
     &cst_transport_threads,
+    &cst_transport_shm,
 };
 enum { TABLE = sizeof table / sizeof *table };
 
