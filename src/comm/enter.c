@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "comm/comm.h"
+
+#include <string.h>
+
+/* Flags count from 1: a zeroed area has nobody in operation 0. */
+static uint32_t flag_number(const cst_operation *op)
+{
+    return (uint32_t)op->sequence + 1;
+}
+
+static void publish(cst_entry_slot *slot, const void *data, size_t bytes)
+{
+    slot->payload_bytes = (uint32_t)bytes;
+    if (bytes)
+        memcpy(bytes <= CST_SLOT_INLINE ? slot->inline_data : slot->data, data, bytes);
+}
+
+void cst_shared_enter(coset_comm *c, cst_operation *op, size_t publish_always, size_t publish_unmapped)
+{
+    const coset_transport_ops *t = c->transport->ops;
+    cst_entry_slot *slot = cst_slot_of(c, op, c->rank);
+    size_t send_bytes = cst_call_send_bytes(&op->call, c->rank, c->size);
+    slot->entry = op->entry;
+    slot->payload_bytes = UINT32_MAX;
+    if (send_bytes <= publish_always) {
+        publish(slot, op->call.send, send_bytes);
+        slot->send = slot->recv = (coset_location){0};
+    } else {
+        slot->send = t->locate(c->transport, op->call.send, send_bytes);
+        slot->recv = t->locate(c->transport, op->call.recv, cst_call_recv_bytes(&op->call, c->rank, c->size));
+        if (!cst_location_mapped(&slot->send) && send_bytes <= publish_unmapped)
+            publish(slot, op->call.send, send_bytes);
+    }
+    cst_flag_post(&slot->entered, flag_number(op));
+}
+
+/* A peer's record differs: it disagrees, or it has given up and a notice says why, now or soon. */
+static coset_status explain_difference(coset_comm *c, cst_operation *op, int peer, const coset_entry *theirs)
+{
+    coset_entry gave_up;
+    memset(&gave_up, CST_GAVE_UP, sizeof gave_up);
+    c->transport->ops->progress(c->transport);
+    coset_status status = cst_comm_watch(c);
+    if (status != COSET_OK)
+        return status;
+    if (!cst_entry_equal(theirs, &gave_up))
+        return cst_comm_mismatch(c, peer, &op->entry, theirs);
+    op->wait = (cst_wait){NULL, 0, peer};
+    return COSET_IN_PROGRESS;
+}
+
+coset_status cst_shared_entered(coset_comm *c, cst_operation *op)
+{
+    for (int i = 1; i < c->size; i++) {
+        int peer = (c->rank + i) % c->size;
+        cst_entry_slot *slot = cst_slot_of(c, op, peer);
+        if (!cst_flag_reached(&slot->entered, flag_number(op))) {
+            op->wait = (cst_wait){&slot->entered, flag_number(op), peer};
+            return COSET_IN_PROGRESS;
+        }
+        if (!cst_entry_equal(&slot->entry, &op->entry))
+            return explain_difference(c, op, peer, &slot->entry);
+    }
+    return COSET_OK;
+}
+
+void cst_shared_withdraw(coset_comm *c, const cst_operation *op)
+{
+    cst_entry_slot *slot = cst_slot_of(c, op, c->rank);
+    if (cst_flag_reached(&slot->entered, flag_number(op)))
+        memset(&slot->entry, CST_GAVE_UP, sizeof slot->entry);
+}
+
+const void *cst_shared_source(const coset_comm *c, const cst_operation *op, int rank)
+{
+    cst_entry_slot *slot = cst_slot_of(c, op, rank);
+    if (rank == c->rank)
+        return op->call.send;
+    if (cst_slot_has_payload(slot))
+        return slot->payload_bytes <= CST_SLOT_INLINE ? slot->inline_data : slot->data;
+    return c->transport->ops->map(c->transport, rank, &slot->send, cst_call_send_bytes(&op->call, rank, c->size));
+}
+
+void *cst_shared_target(const coset_comm *c, const cst_operation *op, int rank)
+{
+    if (rank == c->rank)
+        return op->call.recv;
+    return c->transport->ops->map(c->transport, rank, &cst_slot_of(c, op, rank)->recv, cst_call_recv_bytes(&op->call, rank, c->size));
+}
+
+void cst_shared_done(coset_comm *c, const cst_operation *op)
+{
+    cst_flag_post(&c->control[c->rank]->done.word, flag_number(op));
+}
+
+coset_status cst_shared_all_done(coset_comm *c, cst_operation *op)
+{
+    for (int i = 1; i < c->size; i++) {
+        int peer = (c->rank + i) % c->size;
+        cst_flag *done = &c->control[peer]->done;
+        if (!cst_flag_reached(&done->word, flag_number(op))) {
+            op->wait = (cst_wait){&done->word, flag_number(op), peer};
+            return COSET_IN_PROGRESS;
+        }
+    }
+    return COSET_OK;
+}

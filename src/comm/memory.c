@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* coset_alloc: memory that all ranks of the host map, where the transport can; plain aligned memory elsewhere. */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "comm/exclusive.h"
+
+#include <stdlib.h>
+
+static int maps(const coset_comm *c)
+{
+    return (c->caps.flags & COSET_CAN_MAP) != 0;
+}
+
+/* Nobody may go on with memory that another rank did not get. */
+static coset_status agree(const coset_oob *oob, coset_status mine, int timeout_ms)
+{
+    int32_t value = (int32_t)mine;
+    int32_t *all = calloc((size_t)oob->size, sizeof *all);
+    coset_status status = all ? oob->allgather(oob->ctx, &value, all, sizeof value, timeout_ms) : COSET_ERR_MEMORY;
+    for (int r = 0; r < oob->size && status == COSET_OK; r++)
+        status = (coset_status)all[r];
+    free(all);
+    return status;
+}
+
+static coset_status alloc_body(coset_comm *c, uint64_t sequence, void *arg)
+{
+    cst_allocation *a = arg;
+    int *ranks;
+    cst_members m;
+    coset_status status = cst_members_all(&m, c, sequence, &ranks);
+    if (status != COSET_OK)
+        return status;
+    coset_oob oob = cst_members_oob(&m);
+    coset_error why = COSET_ERROR_INIT;
+    if (maps(c)) {
+        status = c->transport->ops->alloc(c->transport, &oob, a->bytes, &a->ptr, &why);
+    } else {
+        a->ptr = cst_alloc_aligned(64, a->bytes);
+        status = agree(&oob, a->ptr ? COSET_OK : COSET_ERR_MEMORY, c->settings.late_ms);
+        if (status != COSET_OK)
+            free(a->ptr);
+    }
+    free(ranks);
+    if (status != COSET_OK)
+        return cst_comm_note(c, status, "coset_alloc of %zu bytes: %s", a->bytes, why.text[0] ? why.text : coset_strerror(status));
+    a->next = c->allocations;
+    c->allocations = a;
+    return COSET_OK;
+}
+
+coset_status cst_comm_alloc(coset_comm *c, size_t bytes, void **ptr)
+{
+    cst_allocation *a = calloc(1, sizeof *a);
+    if (!a)
+        return cst_comm_note(c, COSET_ERR_MEMORY, "no memory");
+    a->bytes = bytes;
+    coset_status status = cst_comm_exclusive(c, CST_ALLOC, bytes, alloc_body, a);
+    if (status != COSET_OK) {
+        free(a);
+        return status;
+    }
+    *ptr = a->ptr;
+    return COSET_OK;
+}
+
+static cst_allocation **find(coset_comm *c, const void *ptr)
+{
+    cst_allocation **place = &c->allocations;
+    while (*place && (*place)->ptr != ptr)
+        place = &(*place)->next;
+    return place;
+}
+
+static coset_status free_body(coset_comm *c, uint64_t sequence, void *arg)
+{
+    cst_allocation **place = find(c, arg);
+    if (!*place) /* the caller has looked, but another thread may have freed it meanwhile */
+        return cst_comm_note(c, COSET_ERR_ARGUMENT, "coset_free: not a pointer that coset_alloc gave");
+    cst_allocation *a = *place;
+    coset_status status = COSET_OK;
+    if (maps(c)) {
+        int *ranks;
+        cst_members m;
+        status = cst_members_all(&m, c, sequence, &ranks);
+        if (status != COSET_OK)
+            return status;
+        coset_oob oob = cst_members_oob(&m);
+        coset_error why = COSET_ERROR_INIT;
+        status = c->transport->ops->release(c->transport, &oob, a->ptr, &why);
+        free(ranks);
+        if (status != COSET_OK)
+            return cst_comm_note(c, status, "coset_free: %s", why.text);
+    } else {
+        free(a->ptr);
+    }
+    *place = a->next;
+    free(a);
+    return status;
+}
+
+coset_status cst_comm_free(coset_comm *c, void *ptr)
+{
+    cst_allocation **place = find(c, ptr);
+    if (!*place)
+        return cst_comm_note(c, COSET_ERR_ARGUMENT, "coset_free: not a pointer that coset_alloc gave");
+    return cst_comm_exclusive(c, CST_FREE, (*place)->bytes, free_body, ptr);
+}
