@@ -51,6 +51,8 @@ static void timeline(learn_book *b, int which, const char *title, const char *te
     learn_draft d;
     learn_draft_open(&d);
     learn_timeline_draw(d.out, &t, AXIS);
+    if (which == LEARN_PLAN_ONE)
+        fputs("(L8: backward of layer 8   -: a bucket fills   #: it is sent)\n", d.out);
     learn_text(b, "%s: %s", title, text);
     learn_drawing(b, "timeline", &d, "%s. Backward takes %s, communication %s, of which %s are after the end of backward.",
                   title, backward, comm, exposed);
@@ -60,8 +62,7 @@ static void timeline(learn_book *b, int which, const char *title, const char *te
 static void overlap(learn_book *b)
 {
     learn_page(b, NULL, "Overlap as a time line");
-    learn_text(b, "100 MiB of gradients, 8 layers, 4 ranks, 25 Gbit/s. `L8` is the backward of layer 8; `-` a bucket that fills, "
-                  "`#` one that is sent.");
+    learn_text(b, "100 MiB of gradients, 8 layers, 4 ranks, 25 Gbit/s:");
     timeline(b, LEARN_PLAN_ONE, "One bucket", "no overlap.", "");
     timeline(b, LEARN_PLAN_FOUR, "Four buckets of 25 MiB", "three are hidden behind backward.",
              "Only the last bucket is not hidden.");

@@ -24,12 +24,12 @@ static void rounding(learn_book *b)
     learn_point z = learn_nearest(learn_sender, 1);
     learn_draft d;
     learn_page(b, NULL, "Rounding to a lattice");
-    learn_text(b, "The sender has x = (%g, %g), drawn `*`. The dots are the lattice: points with whole coordinates, times a "
-                  "step s (here 1). It rounds x to the nearest point z = (%d, %d), in brackets.",
+    learn_text(b, "The sender has x = (%g, %g), drawn `x`. The dots are the lattice: points with whole coordinates, times a "
+                  "step s (here 1). It rounds x to the nearest point z = (%d, %d), which is marked.",
                learn_sender.x, learn_sender.y, z.k1, z.k2);
     learn_draft_open(&d);
     learn_plane_draw(d.out, &(learn_view){.sent = &z, .sender = &learn_sender});
-    learn_drawing(b, NULL, &d, "A grid of points; x at (%g, %g) and its nearest point (%d, %d).", learn_sender.x,
+    learn_drawing(b, "plane", &d, "A grid of points; x at (%g, %g) and its nearest point (%d, %d).", learn_sender.x,
                   learn_sender.y, z.k1, z.k2);
 }
 
@@ -51,7 +51,7 @@ static void dither(learn_book *b)
             fprintf(d.out, "%.2f\t%.2f\n", theta, learn_dithered(x, theta, 1));
     }
     fprintf(d.out, "mean of %d\t%.2f\n", DRAWS, sum / DRAWS);
-    learn_table(b, &d, "x = %g under dithers spread evenly over a step", x);
+    learn_table(b, &d, "x = %g, step 1, ten dithers spread evenly (every other one shown)", x);
     learn_text(b, "Now the error is spread evenly over half a step to either side, whatever x is: no bias, and a mean square "
                   "of s^2/12. Every rank uses dither of its own, so in a mean over N ranks the errors average out. "
                   "The pictures leave the dither away.");
@@ -68,7 +68,7 @@ static void colours(learn_book *b)
                learn_letter(z, LEARN_Q), learn_bits(LEARN_Q));
     learn_draft_open(&d);
     learn_plane_draw(d.out, &(learn_view){.letters = 1, .sent = &z});
-    learn_drawing(b, NULL, &d, "The grid of points lettered by colour; every letter comes back after %d points in each direction.",
+    learn_drawing(b, "plane", &d, "The grid of points lettered by colour; every letter comes back after %d points in each direction.",
                   LEARN_Q);
     learn_text(b, "All points of one colour are a coset of the coarser lattice: hence the library's name.");
 }
@@ -79,11 +79,11 @@ static void decoding(learn_book *b)
     learn_point got = learn_decode(z, learn_near, 1, LEARN_Q);
     learn_draft d;
     learn_page(b, NULL, "Decoding by proximity");
-    learn_text(b, "The receiver has a vector of its own, v = (%g, %g), drawn `o`. It got `%c`, and takes the point of that colour "
+    learn_text(b, "The receiver has a vector of its own, v = (%g, %g), drawn `v`. It got `%c`, and takes the point of that colour "
                   "nearest to v: (%d, %d). That is z.", learn_near.x, learn_near.y, learn_letter(z, LEARN_Q), got.k1, got.k2);
     learn_draft_open(&d);
     learn_plane_draw(d.out, &(learn_view){.class = &z, .sent = &z, .sender = &learn_sender, .receiver = &learn_near});
-    learn_drawing(b, NULL, &d, "Of the points with the colour %c, (%d, %d) is nearest to the receiver's (%g, %g).",
+    learn_drawing(b, "plane", &d, "Of the points with the colour %c, (%d, %d) is nearest to the receiver's (%g, %g).",
                   learn_letter(z, LEARN_Q), got.k1, got.k2, learn_near.x, learn_near.y);
     learn_text(b, "It works if z is less than q/2 steps from v in every coordinate. Rounding moved z by up to half a step, so "
                   "it is certain when x and v differ by at most (q-1)/2 * s, here %g.", learn_reach(1, LEARN_Q));
@@ -95,12 +95,12 @@ static void failure(learn_book *b)
     learn_point got = learn_decode(z, learn_far, 1, LEARN_Q);
     learn_draft d;
     learn_page(b, "plane", "When the distance bound is broken");
-    learn_text(b, "Now the receiver is further away: v = (%g, %g). The nearest `%c` is (%d, %d), in < >: wrong by exactly q = %d "
+    learn_text(b, "Now the receiver is further away: v = (%g, %g). The nearest `%c` is (%d, %d), marked too: wrong by exactly q = %d "
                   "steps. Nothing looks odd: the wrong point is close to v, as it should be.",
                learn_far.x, learn_far.y, learn_letter(z, LEARN_Q), got.k1, got.k2, LEARN_Q);
     learn_draft_open(&d);
     learn_plane_draw(d.out, &(learn_view){.class = &z, .sent = &z, .found = &got, .sender = &learn_sender, .receiver = &learn_far});
-    learn_drawing(b, NULL, &d, "The receiver at (%g, %g) takes (%d, %d) instead of (%d, %d).", learn_far.x, learn_far.y,
+    learn_drawing(b, "plane", &d, "The receiver at (%g, %g) takes (%d, %d) instead of (%d, %d).", learn_far.x, learn_far.y,
                   got.k1, got.k2, z.k1, z.k2);
 }
 

@@ -17,7 +17,7 @@ static void the_task(learn_book *b, const learn_choice *c)
     learn_page(b, NULL, "The task");
     learn_text(b, "N workers, called ranks, each hold a vector of S bytes: say, the gradient that each computed from its own "
                   "data. Every rank wants the sum of all N vectors (divided by N, it is the mean). This is all-reduce.");
-    learn_text(b, "Here N = %d and S = %s. Choose your own with `--ranks N` and `--size S`.", c->ranks, s);
+    learn_text(b, "Here N = %d and S = %s.", c->ranks, s);
     learn_text(b, "The naive way: everybody sends its whole vector to everybody else. Each rank then sends N-1 vectors, "
                   "(N-1) * S bytes, here %s. Every new rank makes this worse for all the others.", naive);
     learn_text(b, "The ring does better, with two ideas:");
@@ -25,9 +25,8 @@ static void the_task(learn_book *b, const learn_choice *c)
     learn_item(b, "Let each rank talk to its neighbours only: rank i sends to rank i+1, the last one to rank 0.");
 }
 
-static void the_rules(learn_book *b, const learn_choice *c)
+static void the_rules(learn_book *b)
 {
-    int n = c->ranks;
     learn_page(b, NULL, "The rules");
     learn_text(b, "Phase 1, reduce-scatter, N-1 steps: sums travel. In step k (counted from 0) rank i sends chunk (i-k) mod N "
                   "to its right neighbour, which adds it to its own. What arrives in one step is sent on in the next.");
@@ -36,13 +35,6 @@ static void the_rules(learn_book *b, const learn_choice *c)
                   "step, the one that it has just received. The receiver overwrites its own; nothing is added any more.");
     learn_text(b, "All ranks send at the same time, in every step, and all send the same amount. No link is idle, and none "
                   "is crowded.");
-    if (n <= LISTED)
-        learn_text(b, "How to read the next pages: a row is a rank, a column is a chunk. The digits in a cell tell whose "
-                      "numbers are summed there. A cell with all %d digits is complete.", n);
-    else
-        learn_text(b, "How to read the next pages: a row is a rank, a column is a chunk. The number in a cell tells how many "
-                      "ranks are summed there. A cell with %d is complete.", n);
-    learn_text(b, "`+` marks what was added in this step, `=` what was stored.");
 }
 
 static int members(unsigned parts)
@@ -117,7 +109,14 @@ static void start(learn_book *b, const learn_choice *c)
 {
     learn_draft d;
     learn_page(b, "ring", "Before the first step");
-    learn_text(b, "Every rank has only its own numbers, in all its chunks.");
+    if (c->ranks <= LISTED)
+        learn_text(b, "A row is a rank, a column is a chunk. The digits in a cell tell whose numbers are summed there: at "
+                      "first every rank has only its own. A cell with all %d digits is complete.", c->ranks);
+    else
+        learn_text(b, "A row is a rank, a column is a chunk. The number in a cell tells how many ranks are summed there: at "
+                      "first every rank has only its own numbers. A cell with %d is complete.", c->ranks);
+    learn_text(b, "In the next pages `+` marks what was added in this step, `=` what was stored. (Other numbers of ranks: "
+                  "`coset learn ring --ranks N`.)");
     learn_draft_open(&d);
     print_state(d.out, c->ranks, 0);
     print_bars(d.out, c, 0);
@@ -197,7 +196,7 @@ static void the_bound(learn_book *b, const learn_choice *c)
 void learn_lesson_ring(learn_book *b, const learn_choice *choice)
 {
     the_task(b, choice);
-    the_rules(b, choice);
+    the_rules(b);
     start(b, choice);
     for (int k = 0; k < learn_ring_steps(choice->ranks); k++)
         step(b, choice, k);

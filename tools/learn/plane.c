@@ -104,9 +104,9 @@ void learn_plane_draw(FILE *out, const learn_view *view)
         for (int k1 = 0; k1 < LEARN_PLANE_WIDTH; k1++)
             put_point(page[row(k2)], (learn_point){k1, k2}, view);
     if (view->sender)
-        page[row(view->sender->y)][column(view->sender->x)] = '*';
+        page[row(view->sender->y)][column(view->sender->x)] = 'x';
     if (view->receiver)
-        page[row(view->receiver->y)][column(view->receiver->x)] = 'o';
+        page[row(view->receiver->y)][column(view->receiver->x)] = 'v';
     for (int i = 0; i < LINES; i++) {
         int end = LINE;
         while (end > 0 && page[i][end - 1] == ' ')

@@ -51,7 +51,7 @@ typedef struct {
     const learn_point *class; /* points of this colour as their letter; NULL for none */
     const learn_point *sent;  /* in [ ] */
     const learn_point *found; /* in < >, if it is not the one sent */
-    const learn_vector *sender, *receiver; /* '*' and 'o' */
+    const learn_vector *sender, *receiver; /* 'x' and 'v' */
 } learn_view;
 void learn_plane_draw(FILE *out, const learn_view *view);
 /* 'A' for colour (0, 0), ... */

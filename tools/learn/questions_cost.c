@@ -75,7 +75,7 @@ static void fill_share(learn_values *v, int variant)
 static const struct {
     int nodes, local;
     size_t bytes;
-} clusters[LEARN_VARIANTS] = {{8, 8, 256 * MIB}, {4, 8, 64 * MIB}, {16, 4, 128 * MIB}, {4, 16, 512 * MIB}};
+} clusters[LEARN_VARIANTS] = {{8, 2, 256 * MIB}, {4, 8, 64 * MIB}, {16, 4, 128 * MIB}, {4, 16, 512 * MIB}};
 
 static void fill_cluster(learn_values *v, int variant)
 {
@@ -102,7 +102,7 @@ static void fill_bus(learn_values *v, int variant)
     static const struct {
         int n;
         double seconds;
-    } runs[LEARN_VARIANTS] = {{8, 0.5}, {4, 0.25}, {16, 1}, {5, 0.8}};
+    } runs[LEARN_VARIANTS] = {{8, 0.5}, {4, 0.25}, {16, 1}, {32, 0.8}};
     int n = runs[variant].n;
     size_t s = (size_t)1 << 30;
     double speed = learn_algbw(s, runs[variant].seconds) / 1e9;
@@ -195,7 +195,7 @@ const learn_question learn_questions_cost[] = {
       {"{naive}", "That is the naive exchange between nodes."}},
      fill_cluster},
     {"cost-placement", "A flat ring over {nodes} nodes of {local} ranks, S = {s}. Ranks are dealt out to the nodes like cards (rank r on node r mod {nodes}). How many bytes leave each node?",
-     {{"{dealt}", "Every right neighbour is on another node, so all {local} ranks of a node send over the network."},
+     {{"{dealt}", "Every right neighbour is on another node, so each of a node's {local} ranks sends over the network."},
       {"{blocks}", "That is the ring with neighbours together: only one rank of each node sends outside. Placement matters."},
       {"{hier}", "That is the hierarchical all-reduce, which does not depend on this placement."},
       {"{naive}", "That is a naive exchange between the nodes."}},

@@ -62,7 +62,7 @@ static void fill_accumulate(learn_values *v, int variant)
     static const struct {
         int n, batches;
         size_t mib;
-    } cases[LEARN_VARIANTS] = {{8, 4, 400}, {4, 8, 100}, {16, 5, 800}, {5, 4, 50}};
+    } cases[LEARN_VARIANTS] = {{8, 3, 400}, {4, 8, 100}, {16, 5, 800}, {5, 4, 50}};
     int n = cases[variant].n, batches = cases[variant].batches;
     size_t s = cases[variant].mib << 20;
     double once = (double)learn_sent(LEARN_RING, n, s);

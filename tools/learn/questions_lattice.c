@@ -16,7 +16,6 @@ static void fill_bits(learn_values *v, int variant)
     learn_put(v, "bits", learn_bits(q));
     learn_put_bytes(v, "right", BLOCK * learn_bits(q) / 8);
     learn_put_bytes(v, "values", (double)BLOCK * q / 8);
-    learn_put_bytes(v, "floats", BLOCK * 4.0);
     learn_put_bytes(v, "bytes_each", BLOCK * learn_bits(q));
 }
 
@@ -93,7 +92,7 @@ static void fill_step(learn_values *v, int variant)
 
 static void fill_error(learn_values *v, int variant)
 {
-    static const double width[LEARN_VARIANTS] = {0.6, 1.2, 0.12, 6};
+    static const double width[LEARN_VARIANTS] = {0.6, 1.2, 0.12, 12};
     double s = width[variant];
     learn_put(v, "s", s);
     learn_put(v, "right", learn_error(s));
@@ -163,7 +162,7 @@ const learn_question learn_questions_lattice[] = {
     {"lattice-bits", "A block of {block} coordinates is coded with q = {q}. How large are the codes?",
      {{"{right}", "log2 q = {bits} bits per coordinate."},
       {"{values}", "q is the number of values that a code can have; it takes log2 q bits to name one."},
-      {"{floats}", "That is the block as 32-bit floats."},
+      {"{bits} bits", "That is one coordinate. There are {block} of them."},
       {"{bytes_each}", "log2 q are bits, not bytes."}},
      fill_bits},
     {"lattice-saving", "Codes with q = {q} replace 32-bit floats. How many times less is sent?",
@@ -220,13 +219,13 @@ const learn_question learn_questions_lattice[] = {
       {"The receiver can no longer subtract it.", "It can: it knows the seed either way."},
       {"Nothing: shared randomness must be the same for all.", "The seed is shared. The streams drawn from it must be different for each sender."}},
      NULL},
-    {"lattice-far", "The receiver's vector is further from the sender's than the reach. What happens?",
+    {"lattice-far", "The receiver's vector is much further from the sender's than the reach. What happens?",
      {{"It decodes a wrong point, close to its own vector, and the code alone does not tell.", "The wrong point has the right colour and is where a right one could be. It takes a checksum to notice."},
       {"It finds no point of that colour.", "There is always one nearby: every colour comes back after q steps."},
       {"The error grows a little with the distance.", "It jumps: by q steps at once."},
       {"It decodes the sender's point, but with fewer digits.", "It decodes another point altogether."}},
      NULL},
-    {"lattice-wrong-by", "q = {q}, step {s}; the distance bound is slightly broken in one coordinate. By how much is the decoded point wrong there?",
+    {"lattice-wrong-by", "q = {q}, step {s}; the distance bound is broken and one coordinate is decoded wrong. By how much, at least?",
      {{"{right}", "By q steps: the next point of the same colour."},
       {"{one}", "Neighbouring points have different colours, so they cannot be mixed up."},
       {"{half}", "That is the largest rounding error, which is always there. This comes on top."},

@@ -122,7 +122,7 @@ static void fill_phase(learn_values *v, int variant)
 static void fill_slow(learn_values *v, int variant)
 {
     static const int ranks[LEARN_VARIANTS] = {8, 4, 16, 5};
-    static const int factors[LEARN_VARIANTS] = {10, 4, 8, 20};
+    static const int factors[LEARN_VARIANTS] = {10, 6, 20, 15};
     int n = ranks[variant], f = factors[variant];
     learn_link slow = {0, learn_network.bytes_per_s / f}, fast = {0, learn_network.bytes_per_s};
     double right = learn_time(LEARN_RING, n, (size_t)n * MIB, slow) / learn_time(LEARN_RING, n, (size_t)n * MIB, fast);

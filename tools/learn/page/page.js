@@ -86,7 +86,7 @@ function ringCells(ring, state, at) {
     });
     body.append(line);
   });
-  return make("table", {class: "cells"}, make("thead", {}, head), body);
+  return make("table", {class: n > 6 ? "cells many" : "cells"}, make("thead", {}, head), body);
 }
 
 function meter(rows) {
@@ -118,7 +118,8 @@ function ringStepper(frames) {
       stop();
       show(move);
     }},
-    make("div", {class: "bar"}, make("label", {for: "ring-n"}, "Ranks"), choose, make("span", {class: "grow"}), first, back, next, play),
+    make("div", {class: "bar"}, make("label", {for: "ring-n"}, "Ranks"), choose, make("span", {class: "grow"}), play,
+      make("div", {class: "steps"}, first, back, next)),
     title, say, body, bars,
     make("p", {class: "note"}, "A row is a rank, a column a chunk; the small bars show whose numbers are summed there. Full cells are complete, " +
       "framed ones have just arrived. Arrow keys step, too."));
@@ -156,7 +157,7 @@ function ringStepper(frames) {
 
 /* Time lines: the same bars as the text drawing, in place of it. */
 
-function timeline(line) {
+function timeline(line, legend) {
   const total = Math.max(line.done, line.backward), box = make("div", {class: "lanes"});
   const bar = (kind, from, to, text) => {
     const span = make("span", {class: kind}, text || "");
@@ -171,10 +172,29 @@ function timeline(line) {
   line.buckets.forEach(([opened, full, start, done], i) => {
     const hidden = Math.min(done, line.backward), bars = [bar("fills", opened, full)];
     if (start < line.backward) bars.push(bar("sends", start, hidden, hidden - start > total / 12 ? "send" : ""));
-    if (done > line.backward) bars.push(bar("exposed", Math.max(start, line.backward), done, done - line.backward > total / 9 ? "exposed" : ""));
+    if (done > line.backward) bars.push(bar("exposed", Math.max(start, line.backward), done, done - line.backward > total / 5 ? "exposed" : ""));
     lane("bucket " + i, ...bars);
   });
-  return box;
+  const key = (kind, text) => make("li", {}, make("i", {class: kind}), text);
+  return make("div", {}, box, legend ? make("ul", {class: "legend"}, key("fills", "a bucket fills"), key("sends", "it is sent"),
+    key("exposed", "sent after backward: exposed")) : "");
+}
+
+/* The still drawings of the plane: the same characters, as a picture that is easier to read. */
+
+function points(lines) {
+  const across = 9, down = 18, width = Math.max(...lines.map(line => line.length)) * across + 4 * across, height = lines.length * down + down;
+  const marked = (lines.join("").match(/\[(.)\]/) || [])[1];
+  const svg = make("svg", {class: "points", viewBox: `0 0 ${width} ${height}`});
+  lines.forEach((line, row) => [...line].forEach((c, column) => {
+    const x = (column + 1) * across, y = (row + 1) * down;
+    if (c === ".") svg.append(make("circle", {class: "dot", cx: x, cy: y, r: 2}));
+    else if (c === "[" || c === "<") svg.append(make("circle", {class: c === "[" ? "sent" : "found", cx: x + across, cy: y, r: 14}));
+    else if (c === "x") svg.append(make("path", {class: "x", d: `M${x - 5} ${y - 5} l10 10 m0 -10 l-10 10`}));
+    else if (c === "v") svg.append(make("circle", {class: "v", cx: x, cy: y, r: 9}), make("text", {x, y, class: "name"}, "v"));
+    else if (/[A-Z]/.test(c)) svg.append(make("text", {x, y, class: c === marked ? "same" : null}, c));
+  }));
+  return svg;
 }
 
 /* The plane: move the receiver and see what it decodes. */
@@ -206,7 +226,8 @@ function planeTool(frames) {
       }
     svg.append(make("line", {class: "link", x1: vx, y1: vy, x2: gx, y2: gy}), make("circle", {class: "sent", cx: zx, cy: zy, r: 14}));
     if (!right) svg.append(make("circle", {class: "found", cx: gx, cy: gy, r: 14}));
-    svg.append(make("path", {class: "x", d: `M${sx - 5} ${sy - 5} l10 10 m0 -10 l-10 10`}), make("circle", {class: "v", cx: vx, cy: vy, r: 7}));
+    svg.append(make("path", {class: "x", d: `M${sx - 5} ${sy - 5} l10 10 m0 -10 l-10 10`}), make("circle", {class: "v", cx: vx, cy: vy, r: 10}),
+      make("text", {x: vx, y: vy, class: "name"}, "v"));
     verdict.className = right ? "verdict" : "verdict bad";
     const found = `The nearest ${letter(...p.colour)} to v = (${own[0].toFixed(1)}, ${own[1].toFixed(1)}) is (${got}). `;
     verdict.replaceChildren(make("b", {}, right ? "Right. " : "Wrong, and noticed. "), found, right ? "That is z." :
@@ -231,8 +252,8 @@ function planeTool(frames) {
     move(own[0] + step[0], own[1] + step[1]);
   });
   draw();
-  frames.append(make("div", {class: "panel plane", id: "plane-tool"}, make("p", {}, "Try it: move the receiver (the dot) with finger, mouse or arrow keys. " +
-    "The cross is the sender; inside the square around it, decoding is certain."), svg, verdict));
+  frames.append(make("div", {class: "panel plane", id: "plane-tool"}, make("p", {}, "Try it: move the receiver's v with finger, mouse or arrow keys. " +
+    "x is the sender; inside the square around it, decoding is certain."), svg, verdict));
   return {move, verdict};
 }
 
@@ -373,16 +394,21 @@ function selfTest(ring, plane, practice) {
   check(practice.current() === data.questions[7], "the mistake is not asked first");
   practice.kept.reset();
   document.querySelectorAll("[data-figure=timeline]").forEach(figure => check(figure.querySelector(".lanes"), "no time line"));
+  document.querySelectorAll("[data-figure=plane]").forEach(figure => check(figure.querySelectorAll("svg > *").length > 50, "no points"));
   return checks;
 }
 
 const ring = ringStepper(document.querySelector("[data-frames=ring]"));
-document.querySelectorAll("[data-figure=timeline]").forEach((figure, i) => {
-  const pre = figure.querySelector("pre"), drawn = timeline(data.timelines[i]);
-  drawn.setAttribute("role", "img");
-  drawn.setAttribute("aria-label", pre.getAttribute("aria-label"));
-  pre.replaceWith(drawn);
-});
+function redraw(kind, draw) {
+  document.querySelectorAll(`[data-figure=${kind}]`).forEach((figure, i) => {
+    const pre = figure.querySelector("pre"), drawn = draw(pre.textContent.replace(/\n$/, "").split("\n"), i);
+    drawn.setAttribute("role", "img");
+    drawn.setAttribute("aria-label", pre.getAttribute("aria-label"));
+    pre.replaceWith(drawn);
+  });
+}
+redraw("timeline", (lines, i) => timeline(data.timelines[i], i === 0));
+redraw("plane", points);
 const plane = planeTool(document.querySelector("[data-frames=plane]"));
 const practice = quiz(document.getElementById("quiz"));
 if (testing) {
