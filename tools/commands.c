@@ -5,8 +5,10 @@
 #include <stddef.h>
 
 int coset_tool_learn(int argc, char **argv);
+int coset_tool_bench_kernels(int argc, char **argv);
 
 static const tool_command bench[] = {
+    {"kernels", "the inner loops, by CPU level and by where the data lives", coset_tool_bench_kernels, NULL},
     {NULL, NULL, NULL, NULL},
 };
 

@@ -23,7 +23,8 @@ static void run(cst_pass_fn *kernel, void *dst, const void *src, size_t count, u
 {
     if (!count)
         return;
-    const cst_pass pass = {&dst, &src, 1, 1, count, 0, cst_divisor_of(divide)};
+    const cst_divisor by = cst_divisor_of(divide);
+    const cst_pass pass = {&dst, &src, 1, 1, count, 0, divide > 1 ? &by : NULL};
     cst_fpmode saved = cst_fpmode_enter();
     kernel(&pass);
     cst_fpmode_leave(saved);

@@ -20,7 +20,7 @@ static float get_divided(const cst_pass *pass, size_t i)
 {
     float x;
     memcpy(&x, (const char *)pass->src[0] + i * sizeof x, sizeof x);
-    return pass->by.n > 1 ? x / pass->by.f32 : x;
+    return pass->by ? x / pass->by->f32 : x;
 }
 
 static void put16(void *dst, size_t i, uint16_t h)

@@ -5,10 +5,10 @@
 #include "kernels/convert/table.h"
 #include "kernels/simd/kinds.h"
 
-static const pass_kind kind_widen_f16 = {IN_F32, FROM_F16_LANES, TO_F32_LANES};
-static const pass_kind kind_widen_bf16 = {IN_F32, FROM_BF16_LANES, TO_F32_LANES};
-static const pass_kind kind_narrow_f16 = {IN_F32, FROM_F32_LANES, TO_F16_LANES};
-static const pass_kind kind_narrow_bf16 = {IN_F32, FROM_F32_LANES, TO_BF16_LANES};
+static const pass_kind kind_widen_f16 = {VIA_F32, SOURCE_F16, TARGET_F32};
+static const pass_kind kind_widen_bf16 = {VIA_F32, SOURCE_BF16, TARGET_F32};
+static const pass_kind kind_narrow_f16 = {VIA_F32, SOURCE_F32, TARGET_F16};
+static const pass_kind kind_narrow_bf16 = {VIA_F32, SOURCE_F32, TARGET_BF16};
 
 static void widen_f16_pass(const cst_pass *pass)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/reduce/reduce.h"
 
+#include "base/dtype.h"
 #include "cpu/cpu.h"
 #include "cpu/fpmode.h"
 #include "kernels/reduce/table.h"
@@ -24,10 +25,22 @@ void cst_reduce(coset_dtype dtype, coset_op op, void *const dst[], int ndst, con
 {
     if (!count)
         return;
-    const cst_pass pass = {dst, src, ndst, nsrc, count, flags, cst_divisor_of(divide)};
-    cst_fpmode saved = cst_fpmode_enter();
-    table()->kernel[dtype][op](&pass);
-    cst_fpmode_leave(saved);
+    cst_pass pass = {.dst = dst, .src = src, .ndst = ndst, .nsrc = nsrc, .count = count, .flags = flags};
+    cst_divisor by;
+    if (divide > 1) {
+        by = cst_divisor_of(divide);
+        pass.by = &by;
+    }
+    /* Below four elements plain code beats masked or staged vectors by 2 to 6 ns. */
+    const cst_reduce_table *from = count < 4 ? &cst_reduce_scalar : table();
+    cst_pass_fn *kernel = from->kernel[dtype][op];
+    if (cst_dtype_is_float(dtype)) {
+        cst_fpmode saved = cst_fpmode_enter();
+        kernel(&pass);
+        cst_fpmode_leave(saved);
+    } else {
+        kernel(&pass);
+    }
 }
 
 const char *cst_reduce_variant(void)

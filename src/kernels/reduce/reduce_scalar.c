@@ -100,8 +100,8 @@ INLINE void reduce_float(const cst_pass *pass, const float_type *type, float (*o
         float x = type->load(source(pass, 0, i, type->size));
         for (int s = 1; s < pass->nsrc; s++)
             x = op(x, type->load(source(pass, s, i, type->size)));
-        if (pass->by.n > 1)
-            x /= pass->by.f32;
+        if (pass->by)
+            x /= pass->by->f32;
         uint32_t packed;
         type->pack(x, &packed);
         store_all(pass, i, type->size, &packed);
@@ -151,8 +151,8 @@ INLINE void reduce_double(const cst_pass *pass, double (*op)(double, double))
         double x = load_f64(source(pass, 0, i, sizeof x));
         for (int s = 1; s < pass->nsrc; s++)
             x = op(x, load_f64(source(pass, s, i, sizeof x)));
-        if (pass->by.n > 1)
-            x /= pass->by.f64;
+        if (pass->by)
+            x /= pass->by->f64;
         const uint64_t nan = CST_NAN_F64;
         store_all(pass, i, sizeof x, isnan(x) ? (const void *)&nan : (const void *)&x);
     }
@@ -215,9 +215,9 @@ INLINE void reduce_integer(const cst_pass *pass, const integer_type *type, int64
         int64_t x = load_integer(type, source(pass, 0, i, type->size));
         for (int s = 1; s < pass->nsrc; s++)
             x = op(x, load_integer(type, source(pass, s, i, type->size)), type->is_signed);
-        if (pass->by.n > 1) {
+        if (pass->by) {
             x = wrap(type, x);
-            x = type->is_signed ? x / (int64_t)pass->by.n : (int64_t)((uint64_t)x / pass->by.n);
+            x = type->is_signed ? x / (int64_t)pass->by->n : (int64_t)((uint64_t)x / pass->by->n);
         }
         switch (type->size) {
         case 1: store_all(pass, i, 1, &(uint8_t){(uint8_t)x}); break;

@@ -4,7 +4,8 @@
 #define CST_KERNELS_SIMD_KINDS_H
 #include "kernels/simd/loops.h"
 
-/* 16-bit floats pass through the registers as f32. */
+/* 16-bit floats pass through the registers as f32; the last step narrows, once for all destinations, into the lower
+ * half of a register. */
 static inline vec load_f16(const void *p)
 {
     return widen_f16(load_half(p));
@@ -12,18 +13,6 @@ static inline vec load_f16(const void *p)
 static inline vec load_f16_part(const void *p, size_t bytes)
 {
     return widen_f16(load_half_part(p, bytes));
-}
-static inline void store_f16(void *p, vec v)
-{
-    store_half(p, narrow_f16(v));
-}
-static inline void store_f16_part(void *p, vec v, size_t bytes)
-{
-    store_half_part(p, narrow_f16(v), bytes);
-}
-static inline void stream_f16(void *p, vec v)
-{
-    stream_half(p, narrow_f16(v));
 }
 static inline vec load_bf16(const void *p)
 {
@@ -33,17 +22,21 @@ static inline vec load_bf16_part(const void *p, size_t bytes)
 {
     return widen_bf16(load_half_part(p, bytes));
 }
-static inline void store_bf16(void *p, vec v)
+static inline vec settle_f16(vec v)
 {
-    store_half(p, narrow_bf16(v));
+    return as_low_half(narrow_f16(settle_f32(v)));
 }
-static inline void store_bf16_part(void *p, vec v, size_t bytes)
+static inline vec settle_bf16(vec v)
 {
-    store_half_part(p, narrow_bf16(v), bytes);
+    return as_low_half(narrow_bf16(settle_f32(v)));
 }
-static inline void stream_bf16(void *p, vec v)
+static inline void store_low(void *p, vec v)
 {
-    stream_half(p, narrow_bf16(v));
+    store_half(p, low_half(v));
+}
+static inline void stream_low(void *p, vec v)
+{
+    stream_half(p, low_half(v));
 }
 static inline vec settle_integer(vec v)
 {
@@ -52,21 +45,22 @@ static inline vec settle_integer(vec v)
 
 #define F32_LANES (VEC_BYTES / 4)
 
-/* Sources in F32, F16 or BF16, destinations in another of them: these parts of a pass_kind are put together below. */
-#define FROM_F32_LANES .load = load, .load_part = load_part, .in = 4
-#define FROM_F16_LANES .load = load_f16, .load_part = load_f16_part, .in = 2
-#define FROM_BF16_LANES .load = load_bf16, .load_part = load_bf16_part, .in = 2
-#define TO_F32_LANES .store = store, .store_part = store_part, .stream = stream, .out = 4
-#define TO_F16_LANES .store = store_f16, .store_part = store_f16_part, .stream = stream_f16, .out = 2
-#define TO_BF16_LANES .store = store_bf16, .store_part = store_bf16_part, .stream = stream_bf16, .out = 2
-#define IN_F32 .lanes = F32_LANES, .scale = scale_f32, .divide = divide_f32, .settle = settle_f32
+/* Sources in F32, F16 or BF16, destinations in one of them: these parts of a pass_kind are put together below. */
+#define SOURCE_F32 .load = load, .load_part = load_part, .in = 4
+#define SOURCE_F16 .load = load_f16, .load_part = load_f16_part, .in = 2
+#define SOURCE_BF16 .load = load_bf16, .load_part = load_bf16_part, .in = 2
+#define TARGET_F32 .store = store, .store_part = store_part, .stream = stream, .out = 4, .settle = settle_f32
+#define TARGET_LOW .store = store_low, .store_part = store_part, .stream = stream_low, .out = 2
+#define TARGET_F16 TARGET_LOW, .settle = settle_f16
+#define TARGET_BF16 TARGET_LOW, .settle = settle_bf16
+#define VIA_F32 .lanes = F32_LANES, .scale = scale_f32, .divide = divide_f32
 
 #define PLAIN(bytes) .lanes = VEC_BYTES / bytes, .in = bytes, .out = bytes, \
                      .load = load, .load_part = load_part, .store = store, .store_part = store_part, .stream = stream
 
-static const pass_kind kind_f32 = {IN_F32, FROM_F32_LANES, TO_F32_LANES};
-static const pass_kind kind_f16 = {IN_F32, FROM_F16_LANES, TO_F16_LANES};
-static const pass_kind kind_bf16 = {IN_F32, FROM_BF16_LANES, TO_BF16_LANES};
+static const pass_kind kind_f32 = {VIA_F32, SOURCE_F32, TARGET_F32};
+static const pass_kind kind_f16 = {VIA_F32, SOURCE_F16, TARGET_F16};
+static const pass_kind kind_bf16 = {VIA_F32, SOURCE_BF16, TARGET_BF16};
 static const pass_kind kind_f64 = {PLAIN(8), .scale = scale_f64, .divide = divide_f64, .settle = settle_f64};
 static const pass_kind kind_i8 = {PLAIN(1), .scale = divide_i8, .divide = divide_i8, .settle = settle_integer};
 static const pass_kind kind_u8 = {PLAIN(1), .scale = divide_u8, .divide = divide_u8, .settle = settle_integer};

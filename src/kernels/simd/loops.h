@@ -27,7 +27,7 @@ typedef struct {
     void (*stream)(void *p, vec v); /* non-temporal; p is aligned to lanes * out */
     vec (*scale)(vec v, const cst_divisor *by);  /* division by a power of two */
     vec (*divide)(vec v, const cst_divisor *by); /* division by any number */
-    vec (*settle)(vec v);                        /* the last step: canonical NaN */
+    vec (*settle)(vec v);                        /* the last step: canonical NaN, narrowing */
 } pass_kind;
 typedef vec pass_op(vec so_far, vec next);
 
@@ -50,9 +50,9 @@ CST_INLINE tile tile_combine(const pass_kind *kind, pass_op *op, tile t, const c
 
 CST_INLINE tile tile_finish(const pass_kind *kind, tile t, const cst_divisor *by)
 {
-    if (by->how == CST_DIVIDE_SHIFT)
+    if (by && by->power_of_two)
         t = (tile){kind->scale(t.a, by), kind->scale(t.b, by), kind->scale(t.c, by), kind->scale(t.d, by)};
-    else if (by->how == CST_DIVIDE_ANY)
+    else if (by)
         t = (tile){kind->divide(t.a, by), kind->divide(t.b, by), kind->divide(t.c, by), kind->divide(t.d, by)};
     return (tile){kind->settle(t.a), kind->settle(t.b), kind->settle(t.c), kind->settle(t.d)};
 }
@@ -74,10 +74,8 @@ CST_INLINE void pass_step(const cst_pass *pass, const pass_kind *kind, pass_op *
     vec v = load_some(kind, (const char *)pass->src[0] + i * kind->in, m);
     for (int s = 1; op && s < pass->nsrc; s++)
         v = op(v, load_some(kind, (const char *)pass->src[s] + i * kind->in, m));
-    if (pass->by.how == CST_DIVIDE_SHIFT)
-        v = kind->scale(v, &pass->by);
-    else if (pass->by.how == CST_DIVIDE_ANY)
-        v = kind->divide(v, &pass->by);
+    if (pass->by)
+        v = pass->by->power_of_two ? kind->scale(v, pass->by) : kind->divide(v, pass->by);
     v = kind->settle(v);
     for (int d = 0; d < pass->ndst; d++) {
         char *p = (char *)pass->dst[d] + i * kind->out;
@@ -114,6 +112,7 @@ CST_INLINE size_t pass_tiles(const cst_pass *pass, const pass_kind *kind, pass_o
     const char *s0 = pass->src[0], *s1 = known > 1 ? pass->src[1] : NULL, *s2 = known > 2 ? pass->src[2] : NULL,
                *s3 = known > 3 ? pass->src[3] : NULL;
     char *d0 = pass->dst[0];
+    const cst_divisor *const by = pass->by;
     const int ndst = pass->ndst, nsrc = pass->nsrc;
     const size_t step = TILE * kind->lanes, end = pass->count - (pass->count - i) % step;
     const pass_streams nt = streams_from(pass, kind, i);
@@ -127,7 +126,7 @@ CST_INLINE size_t pass_tiles(const cst_pass *pass, const pass_kind *kind, pass_o
             t = tile_combine(kind, op, t, s3 + i * kind->in);
         for (int s = 4; known > 4 && s < nsrc; s++)
             t = tile_combine(kind, op, t, (const char *)pass->src[s] + i * kind->in);
-        t = tile_finish(kind, t, &pass->by);
+        t = tile_finish(kind, t, by);
         if (nt.first)
             tile_store(kind, d0 + i * kind->out, t, kind->stream);
         else

@@ -5,6 +5,7 @@
  */
 #ifndef CST_KERNELS_SIMD_PASS_H
 #define CST_KERNELS_SIMD_PASS_H
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,13 +15,13 @@ enum {
     CST_REDUCE_NT_REST = 1u << 1   /* to dst[1], dst[2], ... */
 };
 
-/* The number that results are divided by, in the forms that kernels want. */
+/* The number that results are divided by, at least 2, in the forms that kernels want. */
 typedef struct {
-    enum { CST_DIVIDE_NONE, CST_DIVIDE_SHIFT, CST_DIVIDE_ANY } how; /* SHIFT: a power of two, so x / n == x * (1 / n) exactly */
+    bool power_of_two; /* then x / n == x * (1 / n) exactly */
     unsigned n;
-    int shift;            /* log2 n (SHIFT) */
+    int shift;         /* log2 n, for a power of two */
     float f32, f32_inverse;
-    double f64, f64_inverse;
+    double f64;
     uint16_t reciprocal8; /* x / n == x * reciprocal8 >> 16 for 0 <= x <= 255 */
 } cst_divisor;
 cst_divisor cst_divisor_of(unsigned n);
@@ -31,7 +32,7 @@ typedef struct {
     int ndst, nsrc;
     size_t count; /* elements, at least 1 */
     unsigned flags;
-    cst_divisor by;
+    const cst_divisor *by; /* NULL: no division */
 } cst_pass;
 
 typedef void cst_pass_fn(const cst_pass *pass);

@@ -4,7 +4,8 @@
  * types: casts between them cost nothing.
  *
  *   load, store, load_part, store_part, stream (aligned, non-temporal), vec_fence (after the last stream)
- *   half_vec: the 16-bit floats that fill a vec when widened to f32; load_half ..., widen_f16, narrow_f16 (and bf16)
+ *   half_vec: the 16-bit floats that fill a vec when widened to f32; load_half ..., widen_f16, narrow_f16 (and bf16);
+ *   as_low_half, low_half: a half_vec in the lower half of a vec, and back
  *   OP_TYPE(a, b): add, mul, min, max
  *   divide_TYPE(v, by): the quotient, integers truncated towards zero; scale_TYPE: the same for powers of two
  *   settle_f32, settle_f64: canonical NaN
@@ -102,13 +103,17 @@ static inline half_vec load_half_part(const void *p, size_t bytes)
 {
     return LOW(load_part(p, bytes));
 }
+static inline vec as_low_half(half_vec h)
+{
+    return _mm256_castsi128_si256(h);
+}
+static inline half_vec low_half(vec v)
+{
+    return LOW(v);
+}
 static inline void store_half(void *p, half_vec h)
 {
     _mm_storeu_si128(p, h);
-}
-static inline void store_half_part(void *p, half_vec h, size_t bytes)
-{
-    store_part(p, _mm256_castsi128_si256(h), bytes);
 }
 static inline void stream_half(void *p, half_vec h)
 {
@@ -167,7 +172,7 @@ static inline vec max_f64(vec a, vec b)
 }
 static inline vec scale_f64(vec v, const cst_divisor *by)
 {
-    return FROM_PD(_mm256_mul_pd(PD(v), _mm256_set1_pd(by->f64_inverse)));
+    return FROM_PD(_mm256_mul_pd(PD(v), _mm256_set1_pd(1 / by->f64)));
 }
 static inline vec divide_f64(vec v, const cst_divisor *by)
 {

@@ -73,13 +73,17 @@ static inline half_vec load_half_part(const void *p, size_t bytes)
 {
     return _mm256_maskz_loadu_epi8((__mmask32)first_bytes(bytes), p);
 }
+static inline vec as_low_half(half_vec h)
+{
+    return _mm512_castsi256_si512(h);
+}
+static inline half_vec low_half(vec v)
+{
+    return _mm512_castsi512_si256(v);
+}
 static inline void store_half(void *p, half_vec h)
 {
     _mm256_storeu_si256(p, h);
-}
-static inline void store_half_part(void *p, half_vec h, size_t bytes)
-{
-    _mm256_mask_storeu_epi8(p, (__mmask32)first_bytes(bytes), h);
 }
 static inline void stream_half(void *p, half_vec h)
 {
@@ -102,7 +106,7 @@ static inline vec min_f32(vec a, vec b)
 static inline vec max_f32(vec a, vec b)
 {
     vec m = _mm512_and_si512(FROM_PS(_mm512_max_ps(PS(a), PS(b))), FROM_PS(_mm512_max_ps(PS(b), PS(a))));
-    return _mm512_mask_set1_epi32(m, _mm512_cmp_ps_mask(PS(a), PS(b), _CMP_UNORD_Q), -1);
+    return _mm512_mask_mov_epi32(m, _mm512_cmp_ps_mask(PS(a), PS(b), _CMP_UNORD_Q), _mm512_set1_epi32(-1));
 }
 static inline vec scale_f32(vec v, const cst_divisor *by)
 {
@@ -114,7 +118,7 @@ static inline vec divide_f32(vec v, const cst_divisor *by)
 }
 static inline vec settle_f32(vec v)
 {
-    return _mm512_mask_set1_epi32(v, _mm512_cmp_ps_mask(PS(v), PS(v), _CMP_UNORD_Q), 0x7fc00000);
+    return _mm512_mask_mov_epi32(v, _mm512_cmp_ps_mask(PS(v), PS(v), _CMP_UNORD_Q), _mm512_set1_epi32(0x7fc00000));
 }
 
 /* --- f64 --- */
@@ -133,11 +137,11 @@ static inline vec min_f64(vec a, vec b)
 static inline vec max_f64(vec a, vec b)
 {
     vec m = _mm512_and_si512(FROM_PD(_mm512_max_pd(PD(a), PD(b))), FROM_PD(_mm512_max_pd(PD(b), PD(a))));
-    return _mm512_mask_set1_epi64(m, _mm512_cmp_pd_mask(PD(a), PD(b), _CMP_UNORD_Q), -1);
+    return _mm512_mask_mov_epi64(m, _mm512_cmp_pd_mask(PD(a), PD(b), _CMP_UNORD_Q), _mm512_set1_epi64(-1));
 }
 static inline vec scale_f64(vec v, const cst_divisor *by)
 {
-    return FROM_PD(_mm512_mul_pd(PD(v), _mm512_set1_pd(by->f64_inverse)));
+    return FROM_PD(_mm512_mul_pd(PD(v), _mm512_set1_pd(1 / by->f64)));
 }
 static inline vec divide_f64(vec v, const cst_divisor *by)
 {
@@ -145,7 +149,7 @@ static inline vec divide_f64(vec v, const cst_divisor *by)
 }
 static inline vec settle_f64(vec v)
 {
-    return _mm512_mask_set1_epi64(v, _mm512_cmp_pd_mask(PD(v), PD(v), _CMP_UNORD_Q), 0x7ff8000000000000);
+    return _mm512_mask_mov_epi64(v, _mm512_cmp_pd_mask(PD(v), PD(v), _CMP_UNORD_Q), _mm512_set1_epi64(0x7ff8000000000000));
 }
 
 /* --- 8-bit integers --- */

@@ -84,15 +84,17 @@ static inline half_vec load_half_part(const void *p, size_t bytes)
     memcpy(t, p, bytes);
     return load_half(t);
 }
+static inline vec as_low_half(half_vec h)
+{
+    return vcombine_u8(vreinterpret_u8_u16(h), vdup_n_u8(0));
+}
+static inline half_vec low_half(vec v)
+{
+    return vreinterpret_u16_u8(vget_low_u8(v));
+}
 static inline void store_half(void *p, half_vec h)
 {
     vst1_u8(p, vreinterpret_u8_u16(h));
-}
-static inline void store_half_part(void *p, half_vec h, size_t bytes)
-{
-    char t[VEC_BYTES / 2];
-    store_half(t, h);
-    memcpy(p, t, bytes);
 }
 static inline void stream_half(void *p, half_vec h)
 {
@@ -149,7 +151,7 @@ static inline vec max_f64(vec a, vec b)
 }
 static inline vec scale_f64(vec v, const cst_divisor *by)
 {
-    return FROM_F64(vmulq_n_f64(F64(v), by->f64_inverse));
+    return FROM_F64(vmulq_n_f64(F64(v), 1 / by->f64));
 }
 static inline vec divide_f64(vec v, const cst_divisor *by)
 {
