@@ -12,16 +12,16 @@ static const struct {
     cst_algo algo;
     void (*build)(cst_schedule *s);
 } builders[] = {
-    {CST_ALLREDUCE, CST_ALGO_FLAT, cst_build_flat},        {CST_ALLREDUCE, CST_ALGO_NAIVE, cst_build_flat},
-    {CST_ALLREDUCE, CST_ALGO_DIRECT, cst_build_direct},    {CST_ALLREDUCE, CST_ALGO_RING, cst_build_ring},
-    {CST_ALLREDUCE, CST_ALGO_RD, cst_build_rd},            {CST_ALLREDUCE, CST_ALGO_RHD, cst_build_rhd},
-    {CST_ALLREDUCE, CST_ALGO_TREE, cst_build_tree},        {CST_REDUCE_SCATTER, CST_ALGO_DIRECT, cst_build_direct},
-    {CST_REDUCE_SCATTER, CST_ALGO_RING, cst_build_ring},   {CST_ALLGATHER, CST_ALGO_DIRECT, cst_build_direct},
-    {CST_ALLGATHER, CST_ALGO_RING, cst_build_ring},        {CST_ALLTOALL, CST_ALGO_DIRECT, cst_build_pairwise},
-    {CST_BROADCAST, CST_ALGO_TREE, cst_build_broadcast},   {CST_BROADCAST, CST_ALGO_RING, cst_build_chain},
-    {CST_REDUCE, CST_ALGO_FLAT, cst_build_flat},           {CST_REDUCE, CST_ALGO_DIRECT, cst_build_direct},
-    {CST_REDUCE, CST_ALGO_TREE, cst_build_reduce},         {CST_BARRIER, CST_ALGO_RD, cst_build_barrier},
-    {CST_SEND, CST_ALGO_DIRECT, cst_build_point},          {CST_RECV, CST_ALGO_DIRECT, cst_build_point},
+    {CST_ALLREDUCE, CST_ALGO_FLAT, cst_build_flat},      {CST_ALLREDUCE, CST_ALGO_NAIVE, cst_build_flat},
+    {CST_ALLREDUCE, CST_ALGO_DIRECT, cst_build_direct},  {CST_ALLREDUCE, CST_ALGO_RING, cst_build_ring},
+    {CST_ALLREDUCE, CST_ALGO_RD, cst_build_rd},          {CST_ALLREDUCE, CST_ALGO_RHD, cst_build_rhd},
+    {CST_ALLREDUCE, CST_ALGO_TREE, cst_build_tree},      {CST_REDUCE_SCATTER, CST_ALGO_DIRECT, cst_build_direct},
+    {CST_REDUCE_SCATTER, CST_ALGO_RING, cst_build_ring}, {CST_ALLGATHER, CST_ALGO_DIRECT, cst_build_direct},
+    {CST_ALLGATHER, CST_ALGO_RING, cst_build_ring},      {CST_ALLTOALL, CST_ALGO_DIRECT, cst_build_pairwise},
+    {CST_BROADCAST, CST_ALGO_TREE, cst_build_broadcast}, {CST_BROADCAST, CST_ALGO_RING, cst_build_chain},
+    {CST_REDUCE, CST_ALGO_FLAT, cst_build_flat},         {CST_REDUCE, CST_ALGO_DIRECT, cst_build_direct},
+    {CST_REDUCE, CST_ALGO_TREE, cst_build_reduce},       {CST_BARRIER, CST_ALGO_RD, cst_build_barrier},
+    {CST_SEND, CST_ALGO_DIRECT, cst_build_point},        {CST_RECV, CST_ALGO_DIRECT, cst_build_point},
 };
 
 static void build_alone(cst_schedule *s)

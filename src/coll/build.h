@@ -10,18 +10,18 @@
 coset_status cst_build(cst_schedule *s, const cst_plan *plan, cst_algo algo, coset_error *why);
 
 /* Builders, for size >= 2. They fill a schedule that has been reset; s->status tells of missing memory. */
-void cst_build_flat(cst_schedule *s);         /* all-reduce (flat, naive), reduce (flat) */
-void cst_build_direct(cst_schedule *s);       /* all-reduce, reduce-scatter, all-gather, reduce */
-void cst_build_ring(cst_schedule *s);         /* all-reduce, reduce-scatter, all-gather */
-void cst_build_rd(cst_schedule *s);           /* all-reduce */
-void cst_build_rhd(cst_schedule *s);          /* all-reduce */
-void cst_build_tree(cst_schedule *s);         /* all-reduce */
-void cst_build_broadcast(cst_schedule *s);    /* binomial */
-void cst_build_chain(cst_schedule *s);        /* broadcast of long vectors */
-void cst_build_reduce(cst_schedule *s);       /* binomial */
-void cst_build_pairwise(cst_schedule *s);     /* all-to-all */
-void cst_build_barrier(cst_schedule *s);      /* dissemination */
-void cst_build_point(cst_schedule *s);        /* send, receive */
+void cst_build_flat(cst_schedule *s);      /* all-reduce (flat, naive), reduce (flat) */
+void cst_build_direct(cst_schedule *s);    /* all-reduce, reduce-scatter, all-gather, reduce */
+void cst_build_ring(cst_schedule *s);      /* all-reduce, reduce-scatter, all-gather */
+void cst_build_rd(cst_schedule *s);        /* all-reduce */
+void cst_build_rhd(cst_schedule *s);       /* all-reduce */
+void cst_build_tree(cst_schedule *s);      /* all-reduce */
+void cst_build_broadcast(cst_schedule *s); /* binomial */
+void cst_build_chain(cst_schedule *s);     /* broadcast of long vectors */
+void cst_build_reduce(cst_schedule *s);    /* binomial */
+void cst_build_pairwise(cst_schedule *s);  /* all-to-all */
+void cst_build_barrier(cst_schedule *s);   /* dissemination */
+void cst_build_point(cst_schedule *s);     /* send, receive */
 
 /* ---- What builders share. ---- */
 

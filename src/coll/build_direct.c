@@ -14,8 +14,8 @@ typedef struct {
     cst_schedule *s;
     int n, rank;
     cst_cut cut;
-    cst_slots slots;       /* [wave][rank]; slot [wave][own rank] takes the sum where there is no result buffer for it */
-    int *sent;             /* [rank]: the step that sent the segment of that rank's chunk */
+    cst_slots slots; /* [wave][rank]; slot [wave][own rank] takes the sum where there is no result buffer for it */
+    int *sent;       /* [rank]: the step that sent the segment of that rank's chunk */
     int summed[CST_WAVES]; /* after this step the wave's slots are free, */
     int passed[CST_WAVES]; /* and after this one that of the sum */
 } direct;

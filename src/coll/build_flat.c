@@ -12,7 +12,7 @@ typedef struct {
     cst_schedule *s;
     int n, rank;
     cst_cut cut;
-    cst_slots slots; /* [wave][rank] */
+    cst_slots slots;       /* [wave][rank] */
     int summed[CST_WAVES]; /* after this step the wave's slots are free */
 } flat;
 

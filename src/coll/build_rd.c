@@ -51,7 +51,7 @@ static int receive(rd *r, int from, int round, bool input)
     return step;
 }
 
-static void send(rd *r, int to, int round)
+static void send_sum(rd *r, int to, int round)
 {
     int step = cst_add_send(r->s, to, tag(r, round), r->have, cst_range_size(r->range));
     cst_after(r->s, r->made);
@@ -62,7 +62,7 @@ static void send(rd *r, int to, int round)
 }
 
 /* Adds what `recv` brings from `peer` to what there is. The last sum goes to the result. */
-static void add(rd *r, int peer, int recv, bool input, bool last)
+static void add_received(rd *r, int peer, int recv, bool input, bool last)
 {
     cst_schedule *s = r->s;
     int got = r->wave * KINDS + GOT_EVEN + r->sums % 2, kind = SUM_EVEN + r->sums % 2;
@@ -89,7 +89,7 @@ static void add(rd *r, int peer, int recv, bool input, bool last)
 /* The even rank of a pair: gives its input, takes the result. */
 static void give(rd *r, int partner, int last_round)
 {
-    send(r, partner, 0);
+    send_sum(r, partner, 0);
     r->s->round = last_round;
     cst_add_recv(r->s, partner, tag(r, last_round), cst_result(&r->s->plan, r->range.begin), cst_range_size(r->range));
     cst_after(r->s, r->input_sent);
@@ -109,18 +109,18 @@ static void one_segment(rd *r)
         return;
     }
     if (role == CST_FOLD_TAKES)
-        add(r, partner, receive(r, partner, 0, true), true, false);
+        add_received(r, partner, receive(r, partner, 0, true), true, false);
     for (int k = 0; k < exchanges; k++) {
         int peer = cst_rd_partner(r->n, r->rank, k);
         bool input = k == 0 && cst_fold(r->n, peer) == CST_FOLD_ALONE;
         s->round = k + 1;
         int recv = receive(r, peer, k + 1, input);
-        send(r, peer, k + 1);
-        add(r, peer, recv, input, k == exchanges - 1);
+        send_sum(r, peer, k + 1);
+        add_received(r, peer, recv, input, k == exchanges - 1);
     }
     s->round = exchanges + 1;
     if (role == CST_FOLD_TAKES)
-        send(r, partner, exchanges + 1);
+        send_sum(r, partner, exchanges + 1);
 }
 
 void cst_build_rd(cst_schedule *s)

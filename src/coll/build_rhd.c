@@ -28,12 +28,12 @@ typedef struct {
     cst_schedule *s;
     int n, rank, p;
     cst_cut cut;
-    int together;     /* chunks in one message, a power of two */
-    cst_slots slots;  /* what is received, to be added: a ring of SLOTS */
+    int together;    /* chunks in one message, a power of two */
+    cst_slots slots; /* what is received, to be added: a ring of SLOTS */
     int vacant[SLOTS], next_slot;
-    cst_place sums;   /* 16-bit floats: where partial sums are, */
-    int *sum_read;    /* [wave][chunk] and the last step that read or sent one */
-    cell *cells;      /* [chunk] */
+    cst_place sums; /* 16-bit floats: where partial sums are, */
+    int *sum_read;  /* [wave][chunk] and the last step that read or sent one */
+    cell *cells;    /* [chunk] */
 } rhd;
 
 /* One message: chunks [first, first + chunks), or the current segment of the one chunk `first`. */
@@ -164,7 +164,7 @@ static void halve(rhd *h, int k)
     for_units(h, step.partner, step.keep_first, step.chunks, add);
 }
 
-static void doubles(rhd *h, int k)
+static void double_up(rhd *h, int k)
 {
     cst_rhd_step step = cst_rhd(h->n, h->rank, k);
     h->s->round = 2 * cst_rhd_halvings(h->n) - k;
@@ -190,7 +190,7 @@ static void one_segment(rhd *h)
     for (int k = 0; k < halvings; k++)
         halve(h, k);
     for (int k = halvings - 1; k >= 0; k--)
-        doubles(h, k);
+        double_up(h, k);
     h->s->round = 2 * halvings + 1;
     if (role == CST_FOLD_TAKES)
         for_units(h, partner, 0, h->p, SEND_UNITS);

@@ -11,6 +11,7 @@
 
 #include "coll/patterns/ring.h"
 #include "coll/segment.h"
+#include <stdlib.h>
 
 enum {
     GROUP = 4, /* segments that go round together: one received, one reduced, one sent, one in reserve */
@@ -24,10 +25,11 @@ typedef struct {
     int n, rank;
     int shift; /* added to the pattern's chunk numbers */
     cst_cut cut;
-    cst_slots slots;               /* [kind][group][segment in group] */
+    cst_slots slots;                  /* [kind][group][segment in group] */
     int vacant[GROUPS][KINDS][GROUP]; /* the step after which a slot is free */
-    int first_sent[GROUP];         /* the step that sent the own input */
-    int ready[GROUP];              /* the step that made what is sent next */
+    int ready[GROUP];                 /* the step that made what is sent next */
+    int *input_used; /* [round][segment in group]: the step that sent (round 0) or added (round k + 1) an
+                                      input; in place the result of that chunk must wait for it */
 } ring;
 
 /* A segment on its way through one round. */
@@ -57,7 +59,7 @@ static void send_partial(ring *r, cst_ring_step step, at a)
     if (!exists(r, out))
         return;
     if (a.k == 0) {
-        r->first_sent[a.j] = cst_add_send(s, step.to, a.tag, cst_input(&s->plan, out.begin), cst_range_size(out));
+        r->input_used[a.j] = cst_add_send(s, step.to, a.tag, cst_input(&s->plan, out.begin), cst_range_size(out));
         return;
     }
     int kind = (a.k - 1) % 2;
@@ -80,7 +82,7 @@ static void receive_and_add(ring *r, cst_ring_step step, at a, int recv)
         cst_after(s, r->vacant[a.group][sum][a.j]);
     if (got != sum || last)
         r->vacant[a.group][got][a.j] = step_index;
-    r->ready[a.j] = step_index;
+    r->ready[a.j] = r->input_used[(a.k + 1) * GROUP + a.j] = step_index;
 }
 
 static void reduce_round(ring *r, at a)
@@ -107,8 +109,8 @@ static void gather_round(ring *r, at a, int shift)
     int made = r->ready[a.j];
     if (exists(r, in)) {
         r->ready[a.j] = cst_add_recv(s, step.from, a.tag, cst_result(&s->plan, in.begin), cst_range_size(in));
-        if (a.k == 0)
-            cst_after(s, r->first_sent[a.j]); /* in place, this is what was sent */
+        if (s->plan.call.kind == CST_ALLREDUCE) /* chunk rank - k: the input used in round k */
+            cst_after(s, r->input_used[a.k * GROUP + a.j]);
     }
     if (exists(r, out)) {
         bool input = s->plan.call.kind == CST_ALLGATHER && a.k == 0;
@@ -125,7 +127,9 @@ static void one_group(ring *r, int first, int segments)
     int phase = cst_ring_phase_steps(r->n), begin = kind == CST_ALLGATHER ? phase : 0;
     int end = kind == CST_REDUCE_SCATTER ? phase : 2 * phase;
     for (int j = 0; j < GROUP; j++)
-        r->first_sent[j] = r->ready[j] = -1;
+        r->ready[j] = -1;
+    for (int i = 0; i < r->n * GROUP; i++)
+        r->input_used[i] = -1;
     for (int k = begin; k < end; k++) {
         for (int j = 0; j < segments; j++) {
             s->round = k;
@@ -154,6 +158,11 @@ void cst_build_ring(cst_schedule *s)
     /* A reduce-scatter leaves chunk i at rank i, where the pattern leaves chunk i + 1. */
     ring r = {.s = s, .n = s->plan.size, .rank = s->plan.rank, .shift = kind == CST_REDUCE_SCATTER ? -1 : 0};
     bool widens = sums && cst_plan_widens(&s->plan);
+    r.input_used = malloc((size_t)(r.n * GROUP) * sizeof *r.input_used);
+    if (!r.input_used) {
+        s->status = COSET_ERR_MEMORY;
+        return;
+    }
     r.cut = cst_cut_chunks(&s->plan, widens);
     if (sums)
         r.slots = cst_slots_reserve(s, (widens ? KINDS : NARROW) * GROUPS * GROUP, r.cut.longest, widens);
@@ -167,4 +176,5 @@ void cst_build_ring(cst_schedule *s)
         if (kind == CST_ALLGATHER)
             copy_own_chunk(&r, first, segments);
     }
+    free(r.input_used);
 }

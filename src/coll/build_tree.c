@@ -15,7 +15,7 @@ typedef struct {
     cst_schedule *s;
     int n, rank;
     cst_cut cut;
-    cst_slots slots;                 /* [tree][wave][child 0, child 1, sum] */
+    cst_slots slots;                  /* [tree][wave][child 0, child 1, sum] */
     int summed[CST_TREES][CST_WAVES]; /* after this step the children's slots are free, */
     int passed[CST_TREES][CST_WAVES]; /* and after this one that of the sum */
 } tree;

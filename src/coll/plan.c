@@ -5,8 +5,7 @@
 
 static bool cut_by_rank(const cst_plan *plan)
 {
-    return plan->call.kind == CST_REDUCE_SCATTER || plan->call.kind == CST_ALLGATHER ||
-           plan->call.kind == CST_ALLTOALL;
+    return plan->call.kind == CST_REDUCE_SCATTER || plan->call.kind == CST_ALLGATHER || plan->call.kind == CST_ALLTOALL;
 }
 
 bool cst_plan_widens(const cst_plan *plan)

@@ -126,12 +126,9 @@ coset_status cst_schedule_start(cst_schedule *s, coset_transport *t, uint64_t op
 static void *address(const cst_schedule *s, cst_place at)
 {
     switch (at.buffer) {
-    case CST_IN_SEND:
-        return (char *)(uintptr_t)s->plan.call.send + at.offset;
-    case CST_IN_RECV:
-        return (char *)s->plan.call.recv + at.offset;
-    case CST_IN_SCRATCH:
-        break;
+    case CST_IN_SEND: return (char *)(uintptr_t)s->plan.call.send + at.offset;
+    case CST_IN_RECV: return (char *)s->plan.call.recv + at.offset;
+    case CST_IN_SCRATCH: break;
     }
     return s->run->scratch + at.offset;
 }
@@ -190,8 +187,13 @@ static coset_status start_message(cst_schedule *s, int index)
     slot *m = take_slot(r);
     m->step = index;
     m->iov = (struct iovec){bytes ? address(s, step->at) : NULL, bytes};
-    m->msg = (coset_msg){.peer = step->peer, .tag = step->tag, .op = r->op, .entry = r->entry, .iov = &m->iov,
-                         .iovcnt = bytes > 0, .status = COSET_IN_PROGRESS};
+    m->msg = (coset_msg){.peer = step->peer,
+                         .tag = step->tag,
+                         .op = r->op,
+                         .entry = r->entry,
+                         .iov = &m->iov,
+                         .iovcnt = bytes > 0,
+                         .status = COSET_IN_PROGRESS};
     r->state[index] = UNDER_WAY;
     r->moved = true;
     coset_status status =

@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 #define CST_CHUNK_ALIGN 64
-#define CST_CHUNK_LONG 4096
+#define CST_CHUNK_LONG  4096
 
 /* Elements [begin, end). */
 typedef struct {

@@ -34,7 +34,8 @@ static inline int cst_ring_steps(int n)
 /* Step k of reduce-scatter, 0 <= k < n - 1. */
 static inline cst_ring_step cst_ring_reduce_scatter(int n, int rank, int k)
 {
-    return (cst_ring_step){cst_mod(rank + 1, n), cst_mod(rank - 1, n), cst_mod(rank - k, n), cst_mod(rank - k - 1, n), 1};
+    return (cst_ring_step){cst_mod(rank + 1, n), cst_mod(rank - 1, n), cst_mod(rank - k, n), cst_mod(rank - k - 1, n),
+                           1};
 }
 /* The chunk that `rank` holds complete after the reduce-scatter phase. */
 static inline int cst_ring_owned_chunk(int n, int rank)

@@ -8,12 +8,8 @@
 #include "coll/patterns/rhd.h"
 #include "coll/patterns/ring.h"
 #include "coll/patterns/tree.h"
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdint.h>
+#include "unit.h"
 #include <string.h>
-
-#include <cmocka.h>
 
 enum { MAX_N = 64 };
 typedef uint64_t set;
@@ -33,8 +29,8 @@ static set add(set a, set b)
     return a | b;
 }
 
-static const size_t counts[] = {0, 1, 2, 3, 5, 7, 63, 64, 65, 127, 1000, 4096, 4097, 1000003, ((size_t)1 << 20) + 7,
-                                ((size_t)1 << 40) + 3};
+static const size_t counts[] = {
+    0, 1, 2, 3, 5, 7, 63, 64, 65, 127, 1000, 4096, 4097, 1000003, ((size_t)1 << 20) + 7, ((size_t)1 << 40) + 3};
 enum { COUNTS = sizeof counts / sizeof counts[0] };
 
 /* ---- chunks ---- */

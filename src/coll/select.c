@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "coll/select.h"
+
+#include "base/dtype.h"
+#include "base/error.h"
+#include <coset_transport.h>
+#include <limits.h>
+#include <string.h>
+
+/* ---- Names and preconditions. ---- */
+
+static const struct {
+    const char *name;
+    bool rank_order;   /* sums in rank order, whatever the segments */
+    bool narrow;       /* 16-bit floats travel as 16 bits */
+    const char *lacks; /* what a plan must have that none can have yet; NULL: nothing */
+} traits[CST_ALGO_COUNT] = {
+    [CST_ALGO_AUTO] = {"auto", true, true, NULL},
+    [CST_ALGO_FLAT] = {"flat", true, true, NULL},
+    [CST_ALGO_DIRECT] = {"direct", true, true, NULL},
+    [CST_ALGO_RING] = {"ring", false, false, NULL},
+    [CST_ALGO_RD] = {"rd", false, false, NULL},
+    [CST_ALGO_RHD] = {"rhd", false, false, NULL},
+    [CST_ALGO_TREE] = {"tree", false, false, NULL},
+    [CST_ALGO_NAIVE] = {"naive", true, true, NULL},
+    [CST_ALGO_HIER] = {"hier", false, false, "groups of ranks per host, which this version does not make"},
+};
+
+const char *cst_algo_name(int algo)
+{
+    return algo >= 0 && algo < CST_ALGO_COUNT ? traits[algo].name : "?";
+}
+
+int cst_algo_parse(const char *name)
+{
+    for (int i = 0; i < CST_ALGO_COUNT; i++)
+        if (strcmp(name, traits[i].name) == 0)
+            return i;
+    return -1;
+}
+
+const char *cst_algo_list(void)
+{
+    return "auto, flat, direct, ring, rd, rhd, tree, naive, hier";
+}
+
+coset_status cst_algo_check(cst_algo algo, const cst_plan *plan, coset_error *why)
+{
+    if (traits[algo].lacks)
+        return cst_fail(why, COSET_ERR_UNSUPPORTED, -1, "algorithm %s needs %s; use auto", traits[algo].name,
+                        traits[algo].lacks);
+    if (plan->rank_order && !traits[algo].rank_order)
+        return cst_fail(why, COSET_ERR_UNSUPPORTED, -1,
+                        "algorithm %s does not sum in rank order, which rank_order (COSET_RANK_ORDER) asks for; use "
+                        "auto, direct, flat or naive",
+                        traits[algo].name);
+    return COSET_OK;
+}
+
+/* ---- The table. ---- */
+
+enum { MEMORY = 1, MESSAGES = 2, ANY = MEMORY | MESSAGES };
+#define KIB      ((size_t)1 << 10)
+#define NO_LIMIT SIZE_MAX
+
+/* For each kind the first row that fits: ranks and bytes up to those given (inclusive), bytes of the whole vector. A
+ * row whose algorithm lacks a promise that the plan needs is passed over; the last row of each kind has them all.
+ * MEMORY: ranks share memory, figures as in docs/performance.md. MESSAGES: from the cost model in docs/algorithms.md
+ * with 20 us per round, 3 us per message and 1 GB/s. */
+static const struct {
+    cst_kind kind;
+    int medium;
+    int ranks;
+    size_t bytes;
+    cst_algo algo;
+} table[] = {
+    {CST_ALLREDUCE, MEMORY, INT_MAX, 1 * KIB, CST_ALGO_FLAT},
+    {CST_ALLREDUCE, MEMORY, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_ALLREDUCE, MESSAGES, 2, 32 * KIB, CST_ALGO_FLAT},
+    {CST_ALLREDUCE, MESSAGES, 4, 16 * KIB, CST_ALGO_FLAT},
+    {CST_ALLREDUCE, MESSAGES, 8, 4 * KIB, CST_ALGO_FLAT},
+    {CST_ALLREDUCE, MESSAGES, 16, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_ALLREDUCE, MESSAGES, INT_MAX, 16 * KIB, CST_ALGO_RD},
+    {CST_ALLREDUCE, MESSAGES, INT_MAX, 1024 * KIB, CST_ALGO_RHD},
+    {CST_ALLREDUCE, MESSAGES, INT_MAX, NO_LIMIT, CST_ALGO_RING},
+    {CST_ALLREDUCE, ANY, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_REDUCE_SCATTER, ANY, 16, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_REDUCE_SCATTER, ANY, INT_MAX, 1024 * KIB, CST_ALGO_DIRECT},
+    {CST_REDUCE_SCATTER, MESSAGES, INT_MAX, NO_LIMIT, CST_ALGO_RING},
+    {CST_REDUCE_SCATTER, ANY, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_ALLGATHER, ANY, 16, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_ALLGATHER, ANY, INT_MAX, 1024 * KIB, CST_ALGO_DIRECT},
+    {CST_ALLGATHER, ANY, INT_MAX, NO_LIMIT, CST_ALGO_RING},
+    {CST_ALLTOALL, ANY, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_BROADCAST, ANY, 2, NO_LIMIT, CST_ALGO_TREE},
+    {CST_BROADCAST, ANY, 8, 1024 * KIB, CST_ALGO_TREE},
+    {CST_BROADCAST, ANY, 64, 8192 * KIB, CST_ALGO_TREE},
+    {CST_BROADCAST, ANY, 64, NO_LIMIT, CST_ALGO_RING},
+    {CST_BROADCAST, ANY, INT_MAX, NO_LIMIT, CST_ALGO_TREE},
+    {CST_REDUCE, ANY, 8, 16 * KIB, CST_ALGO_FLAT},
+    {CST_REDUCE, ANY, INT_MAX, 64 * KIB, CST_ALGO_TREE},
+    {CST_REDUCE, ANY, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_BARRIER, ANY, INT_MAX, NO_LIMIT, CST_ALGO_RD},
+    {CST_SEND, ANY, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_RECV, ANY, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
+};
+
+static bool reduces(cst_kind kind)
+{
+    return kind == CST_ALLREDUCE || kind == CST_REDUCE_SCATTER || kind == CST_REDUCE;
+}
+
+static bool keeps_promises(const cst_plan *plan, cst_algo algo)
+{
+    if (!reduces(plan->call.kind))
+        return true;
+    return (traits[algo].rank_order || !plan->rank_order) &&
+           (traits[algo].narrow || !cst_dtype_is_half(plan->call.dtype));
+}
+
+cst_algo cst_select(const cst_plan *plan, cst_algo wanted, uint32_t transport_flags)
+{
+    const uint32_t memory = COSET_CAN_CONTROL | COSET_CAN_MAP;
+    int medium = (transport_flags & memory) == memory ? MEMORY : MESSAGES;
+    size_t bytes = cst_plan_elements(plan) * coset_dtype_size(plan->call.dtype);
+    if (wanted != CST_ALGO_AUTO && plan->call.kind == CST_ALLREDUCE)
+        return wanted;
+    for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (table[i].kind == plan->call.kind && (table[i].medium & medium) && plan->size <= table[i].ranks &&
+            bytes <= table[i].bytes && keeps_promises(plan, table[i].algo))
+            return table[i].algo;
+    return CST_ALGO_DIRECT;
+}
