@@ -2,17 +2,16 @@
 /*
  * Energies, dot products, magnitudes and non-finite values of f32 vectors of any length.
  *
- * Sums are in f64 with 16 virtual lanes: lane l adds the exact products of elements l, l + 16, ... in order; the
- * lanes are summed by the tree ((0+8)+(4+12))+((2+10)+(6+14)) + the same of the odd ones, that is, halves are added to
- * halves. So every variant gives the same bits, and the result depends on nothing but the values. Denormal f32 inputs
- * count as zero in the mode of flush.h; call these inside the codec's mode, or not, but on all ranks alike.
+ * Sums are in f64 with 16 virtual lanes: lane l adds the exact products of elements l, l + 16, ... in order; then the
+ * lanes are summed by halves (0..7 += 8..15, 0..3 += 4..7, 0..1 += 2..3, 0 += 1). So every variant gives the same bits,
+ * and the result depends on nothing but the values. Denormal inputs count as zero in the mode of flush.h.
  */
 #ifndef CST_KERNELS_NORM_NORM_H
 #define CST_KERNELS_NORM_NORM_H
 #include <stddef.h>
 
 typedef struct {
-    double energy;      /* sum of squares; NaN or Inf if an element is */
+    double energy;      /* sum of squares of the finite elements */
     float max;          /* largest magnitude of the finite elements */
     size_t nonfinite;   /* how many elements are NaN or Inf */
 } cst_norm_stats;

@@ -5,7 +5,7 @@
 
 #define FIRST_NONFINITE 0x7f800000u /* magnitudes from here on are Inf and NaN */
 
-/* The tree of norm.h: halves are added to halves. */
+/* The tree of norm.h. */
 static double sum_lanes(double lane[CST_LANES])
 {
     for (int width = CST_LANES / 2; width > 0; width /= 2)
@@ -29,10 +29,12 @@ static cst_norm_stats stats_scalar(const float *x, size_t n)
     uint32_t max = 0;
     for (size_t i = 0; i < n; i++) {
         uint32_t magnitude = cst_float_bits(x[i]) & 0x7fffffffu;
-        lane[i % CST_LANES] += (double)x[i] * (double)x[i];
-        if (magnitude >= FIRST_NONFINITE)
+        if (magnitude >= FIRST_NONFINITE) {
             s.nonfinite++;
-        else if (magnitude > max)
+            continue;
+        }
+        lane[i % CST_LANES] += (double)x[i] * (double)x[i];
+        if (magnitude > max)
             max = magnitude;
     }
     s.energy = sum_lanes(lane);

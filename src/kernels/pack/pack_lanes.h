@@ -36,9 +36,9 @@ CST_LANE_INLINE void writer_end(const lane_writer *w, uint32_t part, uint32_t la
 {
     i_store(last + VEC_LANES * part, w->pending);
 }
-static inline void store_last_row(const uint32_t last[CST_LANES], const uint8_t *classes, uint32_t units, uint8_t *out)
+/* out: where the first row went; lane_bits: what was put into each lane. */
+static inline void store_last_row(const uint32_t last[CST_LANES], uint32_t lane_bits, uint8_t *out)
 {
-    uint32_t lane_bits = cst_lane_bits(classes, units);
     if (lane_bits % 32)
         cst_store_planes(last, lane_bits % 32, out + CST_ROW_BYTES * (size_t)(lane_bits / 32));
 }
@@ -52,10 +52,9 @@ typedef struct {
 } lane_reader;
 
 /* last: room for the last row, which the reader refers to. */
-CST_LANE_INLINE lane_reader reader_start(const uint8_t *in, uint32_t part, const uint8_t *classes, uint32_t units,
-                                         uint32_t last[CST_LANES])
+CST_LANE_INLINE lane_reader reader_start(const uint8_t *in, uint32_t part, uint32_t lane_bits, uint32_t last[CST_LANES])
 {
-    uint32_t lane_bits = cst_lane_bits(classes, units), rows = lane_bits / 32;
+    const uint32_t rows = lane_bits / 32;
     cst_load_planes(in + CST_ROW_BYTES * (size_t)rows, lane_bits % 32, last);
     return (lane_reader){i_zero(), 32, rows, in + 4 * VEC_LANES * part, last + VEC_LANES * part};
 }
@@ -230,6 +229,6 @@ CST_LANE_INLINE void pack_points(const int32_t *points, uint32_t n, const uint8_
         }
         writer_end(&w, part, last);
     }
-    store_last_row(last, classes, n / CST_UNIT, out);
+    store_last_row(last, cst_lane_bits(classes, n / CST_UNIT), out);
 }
 #endif

@@ -29,7 +29,7 @@ CST_LANE_INLINE cst_checksum encode_block(cst_lattice_kind lattice, const cst_la
         }
         writer_end(&w, part, last);
     }
-    store_last_row(last, classes, b->n / CST_UNIT, out);
+    store_last_row(last, cst_lane_bits(classes, b->n / CST_UNIT), out);
     return checksum_end(&sum);
 }
 
@@ -59,10 +59,11 @@ CST_LANE_INLINE cst_checksum decode_block(cst_lattice_kind lattice, const cst_la
 {
     const philox_lanes dither = philox_prepare(&b->dither);
     const block_factors f = factors_of(lattice, b, scale, b->weight);
+    const uint32_t lane_bits = cst_lane_bits(classes, b->n / CST_UNIT);
     checksum_lanes sum = checksum_start();
     for (uint32_t part = 0; part < PARTS; part++) {
         uint32_t last[CST_LANES];
-        lane_reader r = reader_start(in, part, classes, b->n / CST_UNIT, last);
+        lane_reader r = reader_start(in, part, lane_bits, last);
         for (uint32_t u = 0; u < b->n / CST_UNIT; u++) {
             const uint32_t at = CST_UNIT * u + VEC_LANES * part;
             const class_lanes c = class_prepare(classes[u]);
