@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * f32 sum all-reduce under any MPI, timed as `coset bench allreduce` times its own: an iteration is a barrier and one
+ * operation, its time the maximum over ranks; the figure is the median over iterations, warm-up apart.
+ *
+ * usage: mpirun -np N allreduce_mpi [-o] [-r] [-s SECONDS] BYTES...
+ *   -o  out of place (default: in place)     -r  rewrite the input and read the result between operations
+ *   -s  time per size (default 0.3 s)
+ * Prints one CSV line per size: peer tag ($TAG), ranks, bytes, in|out, iterations, p50 us, p90 us, cycle us, ok|WRONG
+ */
+#include <mpi.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+typedef struct { int rank, size, out_of_place, rewrite; double seconds; } options;
+typedef struct { float *send, *recv; int n; } buffers;
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static void reduce_once(const options *o, const buffers *b)
+{
+    const void *from = o->out_of_place ? (const void *)b->send : MPI_IN_PLACE;
+    MPI_Allreduce(from, b->recv, b->n, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+}
+
+/* What training does between two operations: new input, and the result is looked at. */
+static float touch(const options *o, const buffers *b)
+{
+    float sum = 0;
+    for (int i = 0; i < b->n; i += 16)
+        sum += b->recv[i];
+    memset(o->out_of_place ? b->send : b->recv, 0, (size_t)b->n * sizeof(float));
+    return sum;
+}
+
+static int wrong(const options *o, const buffers *b)
+{
+    int bad = 0, all;
+    float *input = o->out_of_place ? b->send : b->recv;
+    for (int i = 0; i < b->n; i++)
+        input[i] = (float)(i % 97 + o->rank);
+    reduce_once(o, b);
+    for (int i = 0; i < b->n; i++)
+        bad |= b->recv[i] != (float)(o->size * (i % 97) + o->size * (o->size - 1) / 2);
+    MPI_Allreduce(&bad, &all, 1, MPI_INT, MPI_LOR, MPI_COMM_WORLD);
+    memset(b->send, 0, (size_t)b->n * sizeof(float));
+    memset(b->recv, 0, (size_t)b->n * sizeof(float));
+    return all;
+}
+
+static int iterations_for(const options *o, const buffers *b, size_t bytes)
+{
+    int warm = bytes > ((size_t)8 << 20) ? 2 : bytes > 65536 ? 5 : 50;
+    double begin = MPI_Wtime();
+    for (int i = 0; i < warm; i++)
+        reduce_once(o, b);
+    int n = (int)(o->seconds / ((MPI_Wtime() - begin) / warm + 1e-9));
+    n = n < 5 ? 5 : n > 20000 ? 20000 : n;
+    MPI_Bcast(&n, 1, MPI_INT, 0, MPI_COMM_WORLD);
+    return n;
+}
+
+static void measure(const options *o, size_t bytes)
+{
+    volatile float sink = 0;
+    buffers b = {.n = (int)(bytes / sizeof(float))};
+    size_t room = (bytes + 8191) & ~(size_t)4095;
+    b.send = aligned_alloc(4096, room);
+    b.recv = aligned_alloc(4096, room);
+    int bad = wrong(o, &b), n = iterations_for(o, &b, bytes);
+    double *took = calloc((size_t)n, sizeof *took), *worst = calloc((size_t)n, sizeof *worst);
+    for (int i = 0; i < n; i++) {
+        if (o->rewrite)
+            sink += touch(o, &b);
+        MPI_Barrier(MPI_COMM_WORLD);
+        double begin = MPI_Wtime();
+        reduce_once(o, &b);
+        took[i] = MPI_Wtime() - begin;
+    }
+    MPI_Barrier(MPI_COMM_WORLD);
+    double begin = MPI_Wtime();
+    for (int i = 0; i < n; i++) {
+        if (o->rewrite)
+            sink += touch(o, &b);
+        reduce_once(o, &b);
+    }
+    double cycle = (MPI_Wtime() - begin) / n, slowest;
+    MPI_Reduce(&cycle, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    MPI_Reduce(took, worst, n, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    if (!o->rank) {
+        qsort(worst, (size_t)n, sizeof *worst, by_value);
+        const char *tag = getenv("TAG");
+        printf("%s,%d,%zu,%s,%d,%.3f,%.3f,%.3f,%s\n", tag ? tag : "mpi", o->size, bytes, o->out_of_place ? "out" : "in", n,
+               worst[n / 2] * 1e6, worst[n * 9 / 10] * 1e6, slowest * 1e6, bad ? "WRONG" : "ok");
+        fflush(stdout);
+    }
+    free(took);
+    free(worst);
+    free(b.send);
+    free(b.recv);
+}
+
+int main(int argc, char **argv)
+{
+    options o = {.seconds = 0.3};
+    MPI_Init(&argc, &argv);
+    MPI_Comm_rank(MPI_COMM_WORLD, &o.rank);
+    MPI_Comm_size(MPI_COMM_WORLD, &o.size);
+    for (int c; (c = getopt(argc, argv, "ors:")) != -1;) {
+        o.out_of_place |= c == 'o';
+        o.rewrite |= c == 'r';
+        if (c == 's')
+            o.seconds = atof(optarg);
+    }
+    for (int i = optind; i < argc; i++)
+        measure(&o, strtoull(argv[i], NULL, 0));
+    MPI_Finalize();
+    return 0;
+}

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * What goes wrong in a group, each as a case: usage: faults TRANSPORT [CASE]. A case passes if every rank that lives
+ * gets the promised error, naming the promised rank, within the promised time.
+ */
+#include "comm/group.h"
+
+#include "base/clock.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A death is known to all within this time. */
+#define DEATH_MS 5000
+
+static int want_text(coset_comm *c, const char *part)
+{
+    coset_error e = COSET_ERROR_INIT;
+    coset_last_error(c, &e);
+    return strstr(e.text, part) ? 0 : group_fail(c, "the error says '%s', without '%s'", e.text, part);
+}
+
+/* ---- disagreement: rank 1 makes a different call; everybody must get MISMATCH with both values ---- */
+
+static coset_status call_as(coset_comm *c, int odd, int variant, float *x, float *y)
+{
+    switch (variant) {
+    case 0: return coset_allreduce(x, y, odd ? 100 : 101, COSET_F32, COSET_SUM, c);
+    case 1: return coset_allreduce(x, y, 100, odd ? COSET_I32 : COSET_F32, COSET_SUM, c);
+    case 2: return coset_allreduce(x, y, 100, COSET_F32, odd ? COSET_MAX : COSET_SUM, c);
+    case 3: return odd ? coset_barrier(c) : coset_allreduce(x, y, 100, COSET_F32, COSET_SUM, c);
+    case 4: return coset_broadcast(x, y, 100, COSET_F32, odd, c);
+    case 5: return coset_allreduce(x, y, odd ? 20000 : 20001, COSET_F32, COSET_SUM, c);
+    default: return coset_allreduce(x, y, odd ? 300000 : 2, COSET_F32, COSET_SUM, c);
+    }
+}
+
+static int mismatch(coset_comm *c, void *arg)
+{
+    static const char *const says[] = {"count 10", "dtype", "op", "barrier", "root", "count 2000", "count"};
+    int variant = *(int *)arg, odd = coset_comm_rank(c) == 1, bad = 0;
+    float *x = calloc(300000, 4), *y = calloc(300000, 4);
+    bad |= group_want(c, coset_barrier(c), COSET_OK, "barrier before");
+    bad = bad || group_want(c, call_as(c, odd, variant, x, y), COSET_ERR_MISMATCH, "different calls") || want_text(c, says[variant]);
+    bad = bad || group_want(c, coset_barrier(c), COSET_ERR_MISMATCH, "a later call");
+    /* x and y are not freed: peers may still write into them until destroy, which comes after this returns */
+    return bad;
+}
+
+static int run_mismatch(const char *transport)
+{
+    int bad = 0;
+    for (int variant = 0; variant < 7; variant++) {
+        group g = GROUP(transport, 3);
+        int failed = group_run(&g, mismatch, &variant);
+        if (failed)
+            fprintf(stderr, "variant %d failed\n", variant);
+        bad += failed;
+    }
+    return bad;
+}
+
+/* ---- a wrong argument on one rank ---- */
+
+static int bad_argument(coset_comm *c, void *arg)
+{
+    (void)arg;
+    float x[8] = {0};
+    if (coset_comm_rank(c) == 2)
+        return group_want(c, coset_allreduce(x, x + 1, 4, COSET_F32, COSET_SUM, c), COSET_ERR_ARGUMENT, "overlap") ||
+               want_text(c, "overlap");
+    return group_want(c, coset_allreduce(x, x, 4, COSET_F32, COSET_SUM, c), COSET_ERR_MISMATCH, "a rank with wrong arguments") ||
+           want_text(c, "rank 2");
+}
+
+static int run_bad_argument(const char *transport)
+{
+    group g = GROUP(transport, 3);
+    return group_run(&g, bad_argument, NULL);
+}
+
+static int all_wrong_arguments(coset_comm *c, void *arg)
+{
+    (void)arg;
+    float x[8] = {0};
+    coset_request *r = NULL;
+    return group_want(c, coset_allreduce(NULL, x, 4, COSET_F32, COSET_SUM, c), COSET_ERR_ARGUMENT, "NULL send") ||
+           group_want(c, coset_allreduce(x, x, 4, (coset_dtype)77, COSET_SUM, c), COSET_ERR_ARGUMENT, "dtype 77") ||
+           group_want(c, coset_allreduce(x, x, 4, COSET_F32, (coset_op)9, c), COSET_ERR_ARGUMENT, "op 9") ||
+           group_want(c, coset_allreduce(x, x, SIZE_MAX / 2, COSET_F32, COSET_SUM, c), COSET_ERR_ARGUMENT, "huge count") ||
+           group_want(c, coset_broadcast(x, x, 4, COSET_F32, 5, c), COSET_ERR_ARGUMENT, "root 5") ||
+           group_want(c, coset_broadcast(x, x, 4, COSET_F32, -1, c), COSET_ERR_ARGUMENT, "root -1") ||
+           group_want(c, coset_alltoall(x, x, 1, COSET_F32, c), COSET_ERR_ARGUMENT, "all-to-all in place") ||
+           group_want(c, coset_send(x, 1, COSET_F32, coset_comm_rank(c), c), COSET_ERR_ARGUMENT, "send to self") ||
+           group_want(c, coset_free(c, x), COSET_ERR_ARGUMENT, "free of a foreign pointer") ||
+           group_want(c, coset_wait(&r, 0), COSET_ERR_ARGUMENT, "wait for nothing") ||
+           group_want(c, coset_comm_split(c, 0, 0, NULL), COSET_ERR_ARGUMENT, "split into nothing") ||
+           group_want(NULL, coset_barrier(NULL), COSET_ERR_ARGUMENT, "no communicator") ||
+           group_want(c, coset_barrier(c), COSET_OK, "the communicator lives on");
+}
+
+static int run_all_wrong(const char *transport)
+{
+    group g = GROUP(transport, 2);
+    return group_run(&g, all_wrong_arguments, NULL);
+}
+
+/* ---- lateness ---- */
+
+static int late(coset_comm *c, void *arg)
+{
+    int *gate = arg; /* a pipe: the late rank comes when the others have given up */
+    char byte = 0;
+    if (coset_comm_rank(c) == 1) {
+        if (read(gate[0], &byte, 1) != 1)
+            return group_fail(c, "the others did not give up");
+        coset_status status = coset_barrier(c);
+        return status == COSET_ERR_LATE ? 0 : group_fail(c, "the late rank got %s", coset_strerror(status));
+    }
+    int bad = group_want(c, coset_barrier(c), COSET_ERR_LATE, "barrier without rank 1") || want_text(c, "rank 1");
+    coset_error e = COSET_ERROR_INIT;
+    coset_last_error(c, &e);
+    if (!bad && e.peer != 1)
+        bad = group_fail(c, "the error names rank %d", e.peer);
+    if (coset_comm_rank(c) == 0 && write(gate[1], &byte, 1) != 1)
+        bad = 1;
+    return bad;
+}
+
+/* ---- abort, while others wait and from another thread ---- */
+
+static void *abort_main(void *c)
+{
+    coset_comm_abort(c, "the user pressed stop");
+    return NULL;
+}
+
+static int aborted(coset_comm *c, void *arg)
+{
+    (void)arg;
+    if (coset_comm_rank(c) == 0) {
+        pthread_t t;
+        pthread_create(&t, NULL, abort_main, c);
+        pthread_join(t, NULL);
+    }
+    /* rank 0 never comes: only the abort can end the wait of the others */
+    int bad = coset_comm_rank(c) ? group_want(c, coset_barrier(c), COSET_ERR_ABORTED, "barrier after an abort") : 0;
+    return bad || group_want(c, coset_barrier(c), COSET_ERR_ABORTED, "later") || want_text(c, "the user pressed stop");
+}
+
+static int run_abort(const char *transport)
+{
+    group g = GROUP(transport, 3);
+    return group_run(&g, aborted, NULL);
+}
+
+/* An abort of the own communicator ends the own wait, too. Rank 1 comes only after it. */
+static int self_abort(coset_comm *c, void *arg)
+{
+    int *gate = arg;
+    char byte = 0;
+    if (coset_comm_rank(c) == 1)
+        return read(gate[0], &byte, 1) != 1 || group_want(c, coset_barrier(c), COSET_ERR_ABORTED, "after the abort");
+    coset_request *r;
+    if (group_want(c, coset_ibarrier(c, &r), COSET_OK, "ibarrier"))
+        return 1;
+    coset_comm_abort(c, NULL);
+    int bad = group_want(c, coset_wait(&r, -1), COSET_ERR_ABORTED, "own wait");
+    return write(gate[1], &byte, 1) != 1 || bad;
+}
+
+static int run_gated(const char *transport, int size, int late_ms, group_body body)
+{
+    int gate[2];
+    if (pipe(gate))
+        return 1;
+    group g = GROUP(transport, size);
+    g.options.late_ms = late_ms;
+    int bad = group_run(&g, body, gate);
+    close(gate[0]);
+    close(gate[1]);
+    return bad;
+}
+
+static int run_self_abort(const char *transport)
+{
+    return run_gated(transport, 2, 0, self_abort);
+}
+
+static int run_late(const char *transport)
+{
+    return run_gated(transport, 3, 400, late);
+}
+
+/* ---- death in the middle of each collective ---- */
+
+enum { KILL_KINDS = 9 };
+
+static coset_status collective(coset_comm *c, int kind, float *x, float *y, size_t n)
+{
+    size_t part = n / (size_t)coset_comm_size(c);
+    switch (kind) {
+    case 0: return coset_allreduce(x, y, 3, COSET_F32, COSET_SUM, c);
+    case 1: return coset_allreduce(x, x, n, COSET_F32, COSET_SUM, c);
+    case 2: return coset_reduce_scatter(x, y, part, COSET_F32, COSET_SUM, c);
+    case 3: return coset_allgather(x, y, part, COSET_F32, c);
+    case 4: return coset_alltoall(x, y, part, COSET_F32, c);
+    case 5: return coset_broadcast(x, y, n, COSET_F32, 0, c);
+    case 6: return coset_reduce(x, y, n, COSET_F32, COSET_SUM, 0, c);
+    case 7: return coset_barrier(c);
+    default: return coset_allreduce(x, y, 20000, COSET_F32, COSET_AVG, c);
+    }
+}
+
+typedef struct { int kind, mapped; } death;
+
+static int survive(coset_comm *c, void *arg)
+{
+    const death *d = arg;
+    size_t n = 1 << 18;
+    float *x = calloc(n, 4), *y = calloc(n, 4);
+    if (d->mapped && (group_want(c, coset_alloc(c, n * 4, (void **)&x), COSET_OK, "alloc") ||
+                      group_want(c, coset_alloc(c, n * 4, (void **)&y), COSET_OK, "alloc")))
+        return 1;
+    if (group_want(c, collective(c, d->kind, x, y, n), COSET_OK, "before the death"))
+        return 1;
+    if (coset_comm_rank(c) == 1) {
+        /* a rank that is killed while it takes part, at a moment of the kernel's choosing */
+        pid_t self = getpid(), killer = fork();
+        if (killer == 0) {
+            kill(self, SIGKILL);
+            _exit(0);
+        }
+        for (;;)
+            if (collective(c, d->kind, x, y, n))
+                pause();
+    }
+    coset_status status = COSET_OK;
+    while (status == COSET_OK)
+        status = collective(c, d->kind, x, y, n);
+    uint64_t noticed = cst_now_ns();
+    int bad = group_want(c, status, COSET_ERR_PEER, "with a dead rank") || want_text(c, "rank 1");
+    bad = bad || group_want(c, coset_barrier(c), COSET_ERR_PEER, "a later call");
+    if (!bad && cst_now_ns() - noticed > (uint64_t)DEATH_MS * 1000000)
+        bad = group_fail(c, "a later call took too long");
+    coset_comm *rest;
+    bad = bad || group_want(c, coset_comm_shrink(c, &rest), COSET_OK, "shrink");
+    if (bad)
+        return 1;
+    int32_t sum = 1;
+    bad = group_want(rest, coset_allreduce(&sum, &sum, 1, COSET_I32, COSET_SUM, rest), COSET_OK, "among survivors");
+    if (!bad && sum != coset_comm_size(c) - 1)
+        bad = group_fail(c, "%d survivors", sum);
+    coset_comm_destroy(rest);
+    return bad;
+}
+
+static int run_death(const char *transport)
+{
+    int bad = 0;
+    for (int kind = 0; kind < KILL_KINDS; kind++)
+        for (int mapped = 0; mapped < 2; mapped++) {
+            group g = GROUP(transport, 3);
+            g.expect_dead = 1;
+            g.seconds = 20;
+            death d = {kind, mapped};
+            int failed = group_run(&g, survive, &d);
+            if (failed)
+                fprintf(stderr, "kind %d, %s memory: %d\n", kind, mapped ? "mapped" : "ordinary", failed);
+            bad += abs(failed);
+        }
+    return bad;
+}
+
+/* ---- a forked child must not disturb its parent, and cannot use the communicator ---- */
+
+static int with_child(coset_comm *c, void *arg)
+{
+    (void)arg;
+    int status;
+    pid_t child = fork();
+    if (child == 0) {
+        coset_status s = coset_barrier(c);
+        coset_comm_destroy(c);
+        _exit(s == COSET_ERR_UNSUPPORTED ? 0 : 1);
+    }
+    int bad = waitpid(child, &status, 0) != child || status ? group_fail(c, "the child: %d", status) : 0;
+    for (int i = 0; i < 10 && !bad; i++)
+        bad = group_want(c, coset_barrier(c), COSET_OK, "after a child has come and gone");
+    return bad;
+}
+
+static int run_fork(const char *transport)
+{
+    group g = GROUP(transport, 2);
+    return group_run(&g, with_child, NULL);
+}
+
+/* ---- leaving in good order is no death, but a later call that needs the rank fails at once ---- */
+
+static int leave_early(coset_comm *c, void *arg)
+{
+    (void)arg;
+    if (group_want(c, coset_barrier(c), COSET_OK, "barrier"))
+        return 1;
+    if (coset_comm_rank(c) == 1)
+        return 0;
+    return group_want(c, coset_barrier(c), COSET_ERR_PEER, "with a rank that left") || want_text(c, "rank 1");
+}
+
+static int run_leave(const char *transport)
+{
+    group g = GROUP(transport, 3);
+    g.seconds = 20;
+    return group_run(&g, leave_early, NULL);
+}
+
+/* ---- creation that cannot succeed ---- */
+
+static int create_differently(coset_comm *none, void *arg)
+{
+    (void)none;
+    int variant = *(int *)arg, odd = group_oob()->rank == 1;
+    coset_comm_options o = COSET_COMM_OPTIONS_INIT;
+    coset_error why = COSET_ERROR_INIT;
+    coset_comm *c = NULL;
+    o.transport = "shm";
+    if (variant == 0 && odd)
+        o.algorithm = "ring";
+    if (variant == 1 && odd)
+        o.late_ms = 1234;
+    if (variant == 2 && odd)
+        o.transport = "tcp";
+    if (variant == 3)
+        o.transport = "pigeon";
+    if (variant == 4)
+        o.algorithm = "abacus";
+    coset_status wanted = variant < 3 ? COSET_ERR_MISMATCH : variant == 3 ? COSET_ERR_UNSUPPORTED : COSET_ERR_ARGUMENT;
+    coset_status status = coset_comm_create_oob(group_oob(), &o, &c, &why);
+    if (status != wanted || c || !why.text[0]) {
+        fprintf(stderr, "variant %d: %s (%s)\n", variant, coset_strerror(status), why.text);
+        return 1;
+    }
+    return 0;
+}
+
+static int run_create(const char *transport)
+{
+    int bad = 0;
+    for (int variant = 0; variant < 5; variant++) {
+        group g = GROUP(transport, 3);
+        bad += group_run_bare(&g, create_differently, &variant);
+    }
+    return bad;
+}
+
+static const struct {
+    const char *name;
+    int (*run)(const char *transport);
+    int processes_only;
+} cases[] = {
+    {"mismatch", run_mismatch, 0},   {"bad_argument", run_bad_argument, 0}, {"wrong_arguments", run_all_wrong, 0},
+    {"late", run_late, 0},           {"abort", run_abort, 0},               {"self_abort", run_self_abort, 0},
+    {"death", run_death, 1},         {"fork", run_fork, 1},                 {"leave", run_leave, 0},
+    {"create", run_create, 1},
+};
+
+int main(int argc, char **argv)
+{
+    int bad = 0;
+    if (argc < 2)
+        return 2;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        if ((argc > 2 && strcmp(argv[2], cases[i].name)) || (cases[i].processes_only && !strcmp(argv[1], "threads")))
+            continue;
+        int failed = cases[i].run(argv[1]);
+        fprintf(stderr, "%s %s: %s\n", argv[1], cases[i].name, failed ? "FAILED" : "ok");
+        bad += failed != 0;
+    }
+    return bad != 0;
+}
