@@ -74,13 +74,12 @@ static void who_wins(learn_book *b)
     times_table(b);
     learn_item(b, "Small vectors: few steps win. Tree, or recursive doubling.");
     learn_item(b, "Large vectors: little volume wins. Ring, or halving and doubling.");
-    learn_item(b, "In between, what counts is the machine: how many messages a rank can handle at once, whether neighbours "
-                  "in the ring are close to each other, how well a network takes exchanges across it. So libraries "
-                  "measure and keep a table. The ring's steady talk to two neighbours is kind to all of these.");
+    learn_item(b, "In between the machine decides: how many messages a rank can handle at once, how well the network takes "
+                  "exchanges across it. So libraries measure, and keep a table.");
     learn_text(b, "Messages are also cut into segments, so that one segment is added while the next is under way. That "
                   "saves time, not bytes.");
-    learn_text(b, "Benchmarks print two speeds. Algorithm bandwidth is S / time. Bus bandwidth is that times 2(N-1)/N: what "
-                  "each link really carried, to be compared with what the link can do.");
+    learn_text(b, "Benchmarks print algorithm bandwidth, S / time, and bus bandwidth, which is that times 2(N-1)/N: what each "
+                  "link really carried.");
 }
 
 static void nodes_table(learn_book *b, int nodes, int local, size_t bytes)

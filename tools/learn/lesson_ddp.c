@@ -30,17 +30,18 @@ static void buckets(learn_book *b)
                   "latencies.");
     learn_item(b, "All at the end, in one piece. Few messages, but nothing is sent while backward computes, and nothing is "
                   "computed while they are sent.");
-    learn_text(b, "So gradients are gathered in buckets of some 25 MiB. A bucket is sent as soon as it is full, while backward "
-                  "goes on with the layers before it. This is overlap.");
+    learn_text(b, "So gradients are gathered in buckets of some 25 MiB. A full bucket is sent at once, while backward goes on "
+                  "with the layers before it: overlap.");
     learn_text(b, "Backward produces the last layer's gradient first. So buckets are filled in reverse order of the layers: "
                   "the first bucket is full early.");
     learn_text(b, "All ranks must start the buckets in the same order, even if their gradients become ready in another one: "
                   "an all-reduce matches the n-th call of one rank with the n-th call of the others.");
-    learn_text(b, "A parameter that took no part in the forward pass gets no gradient; its bucket would never be full. The "
-                  "ranks must agree on such parameters and count them as zero.");
+    learn_text(b, "A parameter that took no part in the forward pass gets no gradient: its bucket would never be full. Ranks "
+                  "must agree on such parameters and count them as zero.");
 }
 
-static void timeline(learn_book *b, int which, const char *title, const char *text, const char *after)
+/* `intro` names the plan; `after` follows the figures. */
+static void timeline(learn_book *b, int which, const char *intro, const char *after)
 {
     learn_timeline t;
     learn_run(&learn_plans[which], &t);
@@ -53,28 +54,27 @@ static void timeline(learn_book *b, int which, const char *title, const char *te
     learn_timeline_draw(d.out, &t, AXIS);
     if (which == LEARN_PLAN_ONE)
         fputs("(L8: backward of layer 8   -: a bucket fills   #: it is sent)\n", d.out);
-    learn_text(b, "%s: %s", title, text);
-    learn_drawing(b, "timeline", &d, "%s. Backward takes %s, communication %s, of which %s are after the end of backward.",
-                  title, backward, comm, exposed);
+    learn_text(b, "%s", intro);
+    learn_drawing(b, "timeline", &d, "%d buckets. Backward takes %s, communication %s, of which %s are after the end of backward.",
+                  t.buckets, backward, comm, exposed);
     learn_text(b, "Backward %s, communication %s, exposed (after backward) %s. %s", backward, comm, exposed, after);
 }
 
 static void overlap(learn_book *b)
 {
     learn_page(b, NULL, "Overlap as a time line");
-    learn_text(b, "100 MiB of gradients, 8 layers, 4 ranks, 25 Gbit/s:");
-    timeline(b, LEARN_PLAN_ONE, "One bucket", "no overlap.", "");
-    timeline(b, LEARN_PLAN_FOUR, "Four buckets of 25 MiB", "three are hidden behind backward.",
+    timeline(b, LEARN_PLAN_ONE, "100 MiB of gradients, 8 layers, 4 ranks, 25 Gbit/s. All in one bucket, there is no overlap:", "");
+    timeline(b, LEARN_PLAN_FOUR, "In four buckets of 25 MiB, three are hidden behind backward:",
              "Only the last bucket is not hidden.");
 }
 
 static void last_bucket(learn_book *b)
 {
     learn_page(b, NULL, "The last bucket");
-    learn_text(b, "The last bucket to fill holds the first layers. When it is full, backward is over: it has nothing left to "
-                  "hide behind. So it should be small:");
-    timeline(b, LEARN_PLAN_TAIL, "The first layer (1 MiB) on its own", "a small last bucket.", "");
-    learn_text(b, "The first bucket is made small too, often 1 MiB, so that communication begins early.");
+    timeline(b, LEARN_PLAN_TAIL,
+             "The last bucket to fill holds the first layers. When it is full, backward is over: it has nothing left to hide "
+             "behind. So it should be small. Here the first layer (1 MiB) has a bucket of its own:",
+             "The first bucket is often made small too, so that communication begins early.");
     learn_key(b, "What counts is not how long communication takes but how much of it is exposed.");
     learn_text(b, "If communication takes longer than backward, buckets queue up and no order of them hides it. Then send "
                   "less often (accumulate gradients of several small batches before one all-reduce) or send fewer bits "

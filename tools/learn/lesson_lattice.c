@@ -127,7 +127,7 @@ static void price(learn_book *b)
     static const int qs[] = {4, 16, 64, 256};
     learn_draft d;
     learn_page(b, NULL, "The price in bits");
-    learn_text(b, "If vectors differ by at most y in every coordinate, the step may be s = 2y/(q-1): then (q-1)/2 * s is just y.");
+    learn_text(b, "If vectors differ by at most y per coordinate, the step may be s = 2y/(q-1).");
     learn_draft_open(&d);
     fputs("q\tbits per coordinate\tstep\trms error\tof the float's 32 bits\n", d.out);
     for (size_t i = 0; i < sizeof qs / sizeof *qs; i++) {
@@ -136,13 +136,11 @@ static void price(learn_book *b)
                 100 * learn_bits(qs[i]) / 32);
     }
     learn_table(b, &d, "Step and error for a distance y");
-    learn_key(b, "One more bit per coordinate: about half the error. The length of the vectors is nowhere in the table.");
-    learn_text(b, "A quantiser that scales by the largest number instead has an error proportional to it. That is better when "
-                  "vectors are short and unlike each other (then there is nothing to gain from the receiver's own vector), and "
-                  "hopeless when they are long and alike.");
-    learn_text(b, "What the library adds: a random rotation, so that no coordinate stands out; E8, a denser lattice in groups of "
-                  "8 coordinates; and a planner that measures how far the ranks disagree and picks q and s for a given error "
-                  "budget.");
+    learn_key(b, "Each further bit halves the error. The length of the vectors plays no part.");
+    learn_text(b, "A quantiser that scales by the largest number has an error proportional to it: better when vectors are "
+                  "short and unlike (the receiver's own vector then tells nothing), hopeless when they are long and alike.");
+    learn_text(b, "The library adds a random rotation, so that no coordinate stands out; E8, a denser lattice in groups of 8 "
+                  "coordinates; and a planner that measures how far ranks disagree and picks q and s for an error budget.");
 }
 
 void learn_lesson_lattice(learn_book *b, const learn_choice *choice)

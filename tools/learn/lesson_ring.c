@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Up to this many ranks a cell lists them; above, it counts them. */
-enum { LISTED = 8, MOVES_PER_LINE = 5, BAR = 40 };
+/* Up to LISTED ranks a cell lists them; above, it counts them. Up to ROOMY there is space between cells on 80 columns. */
+enum { LISTED = 8, ROOMY = 6, MOVES_PER_LINE = 5, BAR = 40 };
 
 static void the_task(learn_book *b, const learn_choice *c)
 {
@@ -45,12 +45,26 @@ static int members(unsigned parts)
 static void print_cell(FILE *out, int n, unsigned parts, char mark)
 {
     if (n > LISTED) {
-        fprintf(out, " %c%2d", mark, members(parts));
+        fprintf(out, " %c%-2d", mark, members(parts));
         return;
     }
-    fprintf(out, " %c", mark);
+    fprintf(out, "%s%c", n > ROOMY ? "" : " ", mark);
     for (int rank = 0; rank < n; rank++)
         fputc(parts >> rank & 1 ? '0' + rank : '.', out);
+}
+
+static void print_chunk_names(FILE *out, int n)
+{
+    fputs("    ", out);
+    for (int chunk = 0; chunk < n; chunk++) {
+        char name[16];
+        snprintf(name, sizeof name, "c%d", chunk);
+        if (n > LISTED)
+            fprintf(out, "  %-*s", chunk + 1 < n ? 2 : 1, name + 1);
+        else
+            fprintf(out, "%s %-*s", n > ROOMY ? "" : " ", chunk + 1 < n ? n : 1, name);
+    }
+    fputc('\n', out);
 }
 
 /* `steps` are done; the last of them is marked. */
@@ -58,11 +72,7 @@ static void print_state(FILE *out, int n, int steps)
 {
     learn_ring_state state;
     learn_ring_after(n, steps, &state);
-    int width = n > LISTED ? 2 : n;
-    fputs("    ", out);
-    for (int chunk = 0; chunk < n; chunk++)
-        fprintf(out, "  %*s%-*d", width > 2 ? 1 : 0, width > 2 ? "c" : "", width > 2 ? width - 1 : width, chunk);
-    fputc('\n', out);
+    print_chunk_names(out, n);
     for (int rank = 0; rank < n; rank++) {
         fprintf(out, "r%-3d", rank);
         learn_move m = {0};
@@ -91,7 +101,7 @@ static void print_bar(FILE *out, const char *name, double sent, double whole)
 {
     char bar[BAR + 1];
     memset(bar, '#', sizeof bar);
-    int length = (int)lround(sent / whole * BAR);
+    int length = (int)ceil(sent / whole * BAR);
     learn_bytes_text text;
     fprintf(out, "%-6s %11s  %.*s\n", name, learn_bytes(text, sent), length, bar);
 }
@@ -146,7 +156,7 @@ static void step(learn_book *b, const learn_choice *c, int k)
 
 static void volume_table(learn_book *b, const learn_choice *c)
 {
-    static const int ranks[] = {2, 4, 8, 16, 64, 1024};
+    static const int ranks[] = {2, 4, 8, 64, 1024};
     learn_bytes_text ring, naive;
     learn_draft d;
     learn_draft_open(&d);
@@ -173,8 +183,8 @@ static void the_price(learn_book *b, const learn_choice *c)
     learn_item(b, "A complete chunk has to reach the other N-1 ranks: N-1 steps again.");
     learn_key(b, "2(N-1) steps of S/N bytes: each rank sends 2(N-1)/N * S, here %s.", sent);
     volume_table(b, c);
-    learn_text(b, "The factor 2(N-1)/N is 1 for two ranks and never reaches 2: a thousand ranks cost each one hardly more "
-                  "than ten do. The naive exchange grows with every rank.");
+    learn_text(b, "The factor never reaches 2: a thousand ranks cost each one hardly more than ten do. The naive exchange "
+                  "grows with every rank.");
 }
 
 static void the_bound(learn_book *b, const learn_choice *c)

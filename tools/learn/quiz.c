@@ -120,6 +120,8 @@ static int read_answer(const learn_quiz *quiz)
             answer = -2;
             break;
         }
+        if (quiz->echo)
+            fputc('\n', quiz->out);
         char *word = line + strspn(line, " \t");
         word[strcspn(word, " \t\r\n")] = 0;
         bool one = word[0] && !word[1];

@@ -15,6 +15,7 @@ typedef struct {
     int number;       /* only this question; 0: all of the topics */
     int limit;        /* at most so many questions; 0: no limit */
     bool answers;     /* print the answers too, ask nothing, remember nothing */
+    bool echo;        /* the input is no terminal, on which the reader's own Enter would end the prompt's line */
     FILE *in, *out;
 } learn_quiz;
 

@@ -109,8 +109,10 @@ static void print_table(FILE *out, learn_style style, const learn_block *block)
 static void print_drawing(FILE *out, const char *lines)
 {
     while (*lines) {
-        int length = (int)strcspn(lines, "\n");
-        fprintf(out, length ? "  %.*s\n" : "%.*s\n", length, lines);
+        int length = (int)strcspn(lines, "\n"), seen = length;
+        while (seen > 0 && lines[seen - 1] == ' ')
+            seen--;
+        fprintf(out, seen ? "  %.*s\n" : "%.*s\n", seen, lines);
         lines += length + (lines[length] == '\n');
     }
 }
