@@ -16,6 +16,7 @@
 /* One line for every folder of kernels. */
 static const kernel_row *const groups[] = {
     kernel_rows_reduce,
+    kernel_rows_codec,
 };
 enum { GROUPS = sizeof groups / sizeof *groups };
 

@@ -25,7 +25,7 @@ struct kernel_row {
 
 int coset_tool_bench_kernels(int argc, char **argv);
 
-extern const kernel_row kernel_rows_reduce[];
+extern const kernel_row kernel_rows_reduce[], kernel_rows_codec[];
 
 /* Median seconds of one run over `bytes`, in about `budget` seconds of measuring. The best of several medians: other
  * tenants of a machine only make it slower. */
