@@ -6,6 +6,7 @@
 
 int coset_tool_learn(int argc, char **argv);
 int coset_tool_bench_kernels(int argc, char **argv);
+int coset_tool_run(int argc, char **argv);
 
 static const tool_command bench[] = {
     {"kernels", "the inner loops, by CPU level and by where the data lives", coset_tool_bench_kernels, NULL},
@@ -15,5 +16,6 @@ static const tool_command bench[] = {
 const tool_command tool_commands[] = {
     {"bench", "measure one part of the library", NULL, bench},
     {"learn", "ring all-reduce, DDP and lattice codes step by step, with questions", coset_tool_learn, NULL},
+    {"run", "start the ranks of a job on this host", coset_tool_run, NULL},
     {NULL, NULL, NULL, NULL},
 };

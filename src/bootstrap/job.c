@@ -168,6 +168,13 @@ static coset_status meet_here(cst_job *job, const struct launcher *l, coset_erro
     return COSET_OK;
 }
 
+static bool all_here(const cst_job *job, const struct launcher *l)
+{
+    const char *text = cst_env(l->local_size);
+    long local;
+    return text && !cst_parse_long(text, 1, 1 << 20, &local) && local == job->size;
+}
+
 coset_status cst_job_from_env(cst_job *job, coset_error *why)
 {
     const struct launcher *l = NULL;
@@ -181,6 +188,9 @@ coset_status cst_job_from_env(cst_job *job, coset_error *why)
         return COSET_OK;
     if ((text = cst_env("COSET_ROOT")))
         return from_root(job, text, why);
+    /* our own launcher says that all ranks are here: a MASTER_ADDR beside it is meant for another library */
+    if (l == launchers && job->name[0] && all_here(job, l))
+        return meet_here(job, l, why);
     if ((text = cst_env("MASTER_ADDR")))
         return from_master(job, text, why);
     bool under_slurm = !strncmp(l->rank, "SLURM_", 6);

@@ -39,6 +39,12 @@ static void own_variables(void **state)
     assert_string_equal(job.host, "");
     assert_non_null(strstr(job.local, "-j"));
     assert_int_equal(WITH("COSET_RANK=0", "COSET_SIZE=1"), COSET_OK); /* one rank needs no place to meet */
+    assert_int_equal(WITH("COSET_RANK=0", "COSET_SIZE=2", "COSET_LOCAL_SIZE=2", "COSET_JOB=j", "MASTER_ADDR=x", "MASTER_PORT=1"),
+                     COSET_OK);
+    assert_string_equal(job.host, ""); /* all ranks are here, so MASTER_ADDR is meant for another library */
+    assert_int_equal(WITH("COSET_RANK=0", "COSET_SIZE=4", "COSET_LOCAL_SIZE=2", "COSET_JOB=j", "MASTER_ADDR=x", "MASTER_PORT=1"),
+                     COSET_OK);
+    assert_string_equal(job.host, "x");
     /* ours are believed before the others' */
     assert_int_equal(WITH("COSET_RANK=0", "COSET_SIZE=1", "RANK=1", "WORLD_SIZE=2", "PMI_RANK=5", "PMI_SIZE=6"), COSET_OK);
     assert_int_equal(job.rank, 0);
