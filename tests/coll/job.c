@@ -30,7 +30,7 @@ static void put(coset_dtype dtype, char *at, double value)
 /* Small integers, and for products powers of two, so that no order of operations rounds; or rough ones. */
 static double value(job *j)
 {
-    uint64_t r = world_random(&j->w) >> 20;
+    uint64_t r = next_random(&j->values) >> 20;
     if (j->spec.rough)
         return ((double)(r % 2000003) - 1000001) / 3e3 * (r % 7 == 0 ? 1e5 : 1);
     if (j->spec.op == COSET_PROD)
@@ -99,6 +99,7 @@ void job_open(job *j, const job_spec *spec)
     memset(j, 0, sizeof *j);
     j->spec = *spec;
     world_open(&j->w, spec->n, spec->seed);
+    j->values = random_state(spec->values ? spec->values : spec->seed);
     j->w.max_message = spec->max_message;
     if (spec->lazy)
         j->w.lazy = spec->lazy;

@@ -15,13 +15,15 @@ typedef struct {
     bool in_place;
     bool rough; /* values whose sums round (floats); else sums are exact in any order */
     size_t segment_bytes, max_message;
-    uint64_t seed;
-    int lazy; /* 0: as world_open sets it */
+    uint64_t seed;   /* of the delivery, */
+    uint64_t values; /* and of the inputs; 0: the same seed */
+    int lazy;        /* 0: as world_open sets it */
 } job_spec;
 
 typedef struct {
     job_spec spec;
     world w;
+    uint64_t values;
     cst_schedule *schedule[WORLD_MAX];
     char *send[WORLD_MAX], *recv[WORLD_MAX]; /* recv == send + something in place */
     char *memory[WORLD_MAX][2];

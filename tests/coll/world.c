@@ -19,13 +19,20 @@ struct letter {
     char *early; /* a send whose bytes were taken at once; the copy */
 };
 
+uint64_t random_state(uint64_t seed)
+{
+    return seed * 0x9E3779B97F4A7C15ull + 1;
+}
+uint64_t next_random(uint64_t *state)
+{
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return *state * 0x2545F4914F6CDD1Dull;
+}
 uint64_t world_random(world *w)
 {
-    /* xorshift64* */
-    w->random ^= w->random >> 12;
-    w->random ^= w->random << 25;
-    w->random ^= w->random >> 27;
-    return w->random * 0x2545F4914F6CDD1Dull;
+    return next_random(&w->random);
 }
 static bool chance(world *w, int percent)
 {
@@ -190,7 +197,7 @@ static const coset_transport_ops ops = {
 
 void world_open(world *w, int n, uint64_t seed)
 {
-    *w = (world){.n = n, .random = seed * 0x9E3779B97F4A7C15ull + 1, .lazy = 50, .dead = -1};
+    *w = (world){.n = n, .random = random_state(seed), .lazy = 50, .dead = -1};
     for (int i = 0; i < n; i++)
         w->end[i] = (world_end){.base = {&ops, i, n}, .w = w};
 }

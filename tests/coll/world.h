@@ -37,6 +37,9 @@ void world_open(world *w, int n, uint64_t seed);
 /* Fails the test if a message is still under way, or, with nobody dead, was not received. */
 void world_close(world *w);
 uint64_t world_random(world *w);
+/* The generator behind it, xorshift64*: a state for a seed, and the next number. */
+uint64_t random_state(uint64_t seed);
+uint64_t next_random(uint64_t *state);
 /* Messages posted by `rank` and neither completed nor cancelled. */
 int world_pending(const world *w, int rank);
 #endif
