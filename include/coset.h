@@ -52,6 +52,12 @@ extern "C" {
 /* "0.1.0"; a constant string. */
 const char *coset_version(void);
 
+/* What this build can do on this machine: fn is called once per fact, before the call returns, with strings that live
+ * that long. Groups and names: "cpu" ("level"), "kernel" (a kind of inner loop; the value is the variant chosen),
+ * "transport" (each one known; the value is "usable", or one line that says why not), "machine" ("source": "hwloc" or
+ * "sysconf"; "packages", "cores", "threads", "numa_nodes", "l2_bytes", "l3_bytes" of one core; 0: unknown). */
+void coset_describe(void (*fn)(void *ctx, const char *group, const char *name, const char *value), void *ctx);
+
 typedef struct coset_comm coset_comm;       /* a group of ranks: this rank's end of it */
 typedef struct coset_request coset_request; /* an operation under way */
 
