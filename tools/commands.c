@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of commands: to add one, declare its function here and give it a line. */
+/* The table of commands: to add one, declare its function (command.h) and give it a line. */
 #include "command.h"
 
 #include <stddef.h>
@@ -10,10 +10,13 @@ int coset_tool_run(int argc, char **argv);
 
 static const tool_command bench[] = {
     {"kernels", "the inner loops, by CPU level and by where the data lives", coset_tool_bench_kernels, NULL},
+    {"allreduce", "exact all-reduce: times, bandwidths, floor, bytes", tool_bench_allreduce, NULL},
     {NULL, NULL, NULL, NULL},
 };
 
 const tool_command tool_commands[] = {
+    {"info", "what this build can do on this machine", tool_info, NULL},
+    {"train", "train a classifier on several ranks", tool_train, NULL},
     {"bench", "measure one part of the library", NULL, bench},
     {"learn", "ring all-reduce, DDP and lattice codes step by step, with questions", coset_tool_learn, NULL},
     {"run", "start the ranks of a job on this host", coset_tool_run, NULL},

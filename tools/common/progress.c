@@ -30,9 +30,15 @@ void tool_progress_update(tool_progress *bar, double done, double total, const c
     fflush(stderr);
 }
 
-void tool_progress_end(tool_progress *bar)
+void tool_progress_clear(tool_progress *bar)
 {
     if (bar->shown)
         fprintf(stderr, "\r\033[K");
+    bar->drawn = 0;
+}
+
+void tool_progress_end(tool_progress *bar)
+{
+    tool_progress_clear(bar);
     bar->shown = false;
 }

@@ -14,6 +14,8 @@ typedef struct {
 tool_progress tool_progress_start(const char *label);
 /* done of total units; note (may be NULL) is a few words after the bar. */
 void tool_progress_update(tool_progress *bar, double done, double total, const char *note);
-/* Removes the bar, so that what is printed next starts on a clean line. */
+/* Removes the bar until the next update, so that a line may be printed. */
+void tool_progress_clear(tool_progress *bar);
+/* Removes the bar for good. */
 void tool_progress_end(tool_progress *bar);
 #endif

@@ -36,3 +36,8 @@ double tool_thread_cpu(void)
 {
     return seconds(CLOCK_THREAD_CPUTIME_ID);
 }
+
+double tool_process_cpu(void)
+{
+    return seconds(CLOCK_PROCESS_CPUTIME_ID);
+}

@@ -10,4 +10,6 @@ double tool_percentile(double *samples, size_t n, double p);
 double tool_now(void);
 /* Processor seconds (user and system) of the calling thread. */
 double tool_thread_cpu(void);
+/* The same of the process, all its threads. */
+double tool_process_cpu(void);
 #endif
