@@ -2,7 +2,7 @@
 #include "transport/shm/pages.h"
 
 #include "base/error.h"
-#include "transport/shm/limits.h"
+#include "transport/limits.h"
 
 #include <errno.h>
 #include <fcntl.h>

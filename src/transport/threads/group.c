@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/flag.h"
+#include "transport/agree.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -22,9 +23,8 @@ static void make_mark(void)
 
 typedef struct {
     uint64_t mark[2];
-    uint64_t pid;        /* a forked child has its parent's mark */
-    uint64_t group;      /* rank 0: the address, 0 if there was no memory */
-} hello;
+    uint64_t pid; /* a forked child has its parent's mark */
+} process_id;
 
 static void free_group(cst_group *g)
 {
@@ -61,36 +61,40 @@ static bool add_member(cst_group *g, int rank)
     return m->area && m->control;
 }
 
-/* All ranks in this process, and rank 0 has a group? The same answer on every rank. */
-static coset_status check_hellos(const hello *all, int size, coset_error *why)
+static coset_status fail(coset_error *why, coset_status status)
 {
-    for (int r = 1; r < size; r++)
-        if (memcmp(all[r].mark, all[0].mark, sizeof all[0].mark) || all[r].pid != all[0].pid)
-            return cst_fail(why, COSET_ERR_UNSUPPORTED, r,
-                            "transport threads: rank %d is in another process than rank 0; use shm or tcp", r);
-    if (!all[0].group)
-        return cst_fail(why, COSET_ERR_MEMORY, 0, "transport threads: rank 0 is out of memory");
-    return COSET_OK;
+    return cst_fail(why, status, -1, "transport threads: the ranks did not all meet: %s", coset_strerror(status));
 }
 
-/* Exchanges the address of the group. On failure nobody has touched it but rank 0. */
-static coset_status find_group(const coset_oob *oob, cst_group *mine, int timeout_ms, cst_group **out, coset_error *why)
+/* Are all ranks in this process? The same answer on every rank. */
+static coset_status check_process(const coset_oob *oob, int timeout_ms, coset_error *why)
 {
-    hello me = {{process_mark.word[0], process_mark.word[1]}, (uint64_t)getpid(), (uintptr_t)mine};
-    hello *all = calloc((size_t)oob->size, sizeof *all);
-    if (!all)
-        return cst_fail(why, COSET_ERR_MEMORY, -1, "transport threads: out of memory");
-    coset_status status = oob->allgather(oob->ctx, &me, all, sizeof me, timeout_ms);
-    if (status) {
-        cst_fail(why, status, -1, "transport threads: the ranks did not all meet: %s", coset_strerror(status));
-        /* mine is left to itself: another rank may have received its address */
-    } else {
-        status = check_hellos(all, oob->size, why);
-        if (status)
-            free_group(mine);
-        else
-            *out = (cst_group *)(uintptr_t)all[0].group;
-    }
+    process_id me = {{process_mark.word[0], process_mark.word[1]}, (uint64_t)getpid()};
+    process_id *all = calloc((size_t)oob->size, sizeof *all);
+    coset_status status = all ? oob->allgather(oob->ctx, &me, all, sizeof me, timeout_ms) : COSET_ERR_MEMORY;
+    if (status)
+        fail(why, status);
+    for (int r = 1; r < oob->size && !status; r++)
+        if (memcmp(&all[r], &all[0], sizeof all[0]))
+            status = cst_fail(why, COSET_ERR_UNSUPPORTED, r,
+                              "transport threads: rank %d is in another process than rank 0; use shm or tcp", r);
+    free(all);
+    return status;
+}
+
+/* Rank 0 makes the group, the others get its address. */
+static coset_status find_group(const coset_oob *oob, size_t control_bytes, int timeout_ms, cst_group **out, coset_error *why)
+{
+    cst_group *made = oob->rank ? NULL : new_group(oob->size, control_bytes);
+    uint64_t mine = (uintptr_t)made, *all = calloc((size_t)oob->size, sizeof *all);
+    coset_status status = all ? oob->allgather(oob->ctx, &mine, all, sizeof mine, timeout_ms) : COSET_ERR_MEMORY;
+    /* If the gather fails here it may have succeeded on another rank, which then uses the group: it cannot be freed. */
+    if (status)
+        fail(why, status);
+    else if (!all[0])
+        status = cst_fail(why, COSET_ERR_MEMORY, 0, "transport threads: rank 0 is out of memory");
+    else
+        *out = (cst_group *)(uintptr_t)all[0];
     free(all);
     return status;
 }
@@ -99,21 +103,15 @@ coset_status cst_group_join(const coset_oob *oob, size_t control_bytes, int time
 {
     cst_group *g = NULL;
     pthread_once(&mark_once, make_mark);
-    coset_status status = find_group(oob, oob->rank ? NULL : new_group(oob->size, control_bytes), timeout_ms, &g, why);
+    coset_status status = check_process(oob, timeout_ms, why);
+    if (!status)
+        status = find_group(oob, control_bytes, timeout_ms, &g, why);
     if (status)
         return status;
-    int32_t mine = g->control_bytes != control_bytes ? COSET_ERR_MISMATCH
-                   : add_member(g, oob->rank)        ? COSET_OK
-                                                     : COSET_ERR_MEMORY;
-    int32_t *all = calloc((size_t)oob->size, sizeof *all);
-    status = all ? oob->allgather(oob->ctx, &mine, all, sizeof mine, timeout_ms) : COSET_ERR_MEMORY;
-    if (status)
-        cst_fail(why, status, -1, "transport threads: the ranks did not all join: %s", coset_strerror(status));
-    for (int r = 0; r < oob->size && !status; r++)
-        if (all[r])
-            status = cst_fail(why, (coset_status)all[r], r, "transport threads: rank %d: %s", r,
-                              coset_strerror((coset_status)all[r]));
-    free(all);
+    status = add_member(g, oob->rank)
+                 ? COSET_OK
+                 : cst_fail(why, COSET_ERR_MEMORY, -1, "transport threads: out of memory for rank %d", oob->rank);
+    status = cst_agree(oob, "transport threads", status, control_bytes, timeout_ms, why);
     if (status)
         cst_group_leave(g);
     else

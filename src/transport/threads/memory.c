@@ -4,6 +4,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "transport/agree.h"
+#include "transport/limits.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -32,20 +33,38 @@ static void *zeroed(size_t bytes)
     return p;
 }
 
+/* Looks at the host before it touches the memory: later there would be a kill instead of an error. */
+static coset_status make_block(cst_heap_block **out, size_t bytes, uint64_t number, coset_error *why)
+{
+    const char *where;
+    size_t room = cst_memory_room(&where);
+    if (bytes > room)
+        return cst_fail(why, COSET_ERR_MEMORY, -1, "coset_alloc: %zu bytes asked for, %zu available (%s)", bytes, room, where);
+    cst_heap_block *b = calloc(1, sizeof *b);
+    void *ptr = b ? zeroed(bytes) : NULL;
+    if (!ptr) {
+        free(b);
+        return cst_fail(why, COSET_ERR_MEMORY, -1, "coset_alloc: no memory for %zu bytes", bytes);
+    }
+    *b = (cst_heap_block){NULL, ptr, number};
+    *out = b;
+    return COSET_OK;
+}
+
+static void free_block(cst_heap_block *b)
+{
+    if (b)
+        free(b->ptr);
+    free(b);
+}
+
 coset_status cst_heap_alloc(cst_heap *h, const coset_oob *oob, size_t bytes, int timeout_ms, void **ptr, coset_error *why)
 {
-    cst_heap_block *b = calloc(1, sizeof *b);
-    if (b) {
-        b->ptr = zeroed(bytes);
-        b->number = h->given++;
-    }
-    coset_status mine = b && b->ptr ? COSET_OK : COSET_ERR_MEMORY;
-    if (mine)
-        cst_fail(why, mine, -1, "coset_alloc: no memory for %zu bytes", bytes);
+    cst_heap_block *b = NULL;
+    coset_status mine = make_block(&b, bytes, h->given++, why);
     coset_status status = cst_agree(oob, "coset_alloc", mine, bytes, timeout_ms, why);
     if (status) {
-        free(b ? b->ptr : NULL);
-        free(b);
+        free_block(b);
         return status;
     }
     b->next = h->first;
@@ -67,8 +86,7 @@ coset_status cst_heap_release(cst_heap *h, const coset_oob *oob, void *ptr, int 
     if (status)
         return status;
     *at = b->next;
-    free(b->ptr);
-    free(b);
+    free_block(b);
     return COSET_OK;
 }
 
@@ -77,7 +95,6 @@ void cst_heap_free(cst_heap *h)
     while (h->first) {
         cst_heap_block *b = h->first;
         h->first = b->next;
-        free(b->ptr);
-        free(b);
+        free_block(b);
     }
 }

@@ -18,6 +18,7 @@ typedef struct {
     coset_transport_caps caps;
     cst_notices notices;
     cst_heap heap;
+    _Atomic bool woken;    /* by wake(), and idle() has not yet taken notice */
     _Atomic bool troubled; /* something was cut short: a peer may still be in this rank's memory */
 } threads;
 
@@ -141,7 +142,7 @@ static void idle(coset_transport *transport, int timeout_ms)
     uint32_t seen = cst_bell_read(bell);
     if (t->notices.count || !cst_channel_sleep_begin(t->channel))
         return;
-    if (!has_mail(t))
+    if (!has_mail(t) && !atomic_exchange(&t->woken, false))
         cst_bell_sleep(bell, seen, timeout_ms);
     cst_channel_sleep_end(t->channel);
 }
@@ -149,6 +150,7 @@ static void idle(coset_transport *transport, int timeout_ms)
 static void wake(coset_transport *transport)
 {
     threads *t = self_of(transport);
+    atomic_store(&t->woken, true);
     cst_group_ring(t->group, t->base.rank);
 }
 

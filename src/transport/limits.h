@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How much memory can still be had here. */
-#ifndef CST_TRANSPORT_SHM_LIMITS_H
-#define CST_TRANSPORT_SHM_LIMITS_H
+#ifndef CST_TRANSPORT_LIMITS_H
+#define CST_TRANSPORT_LIMITS_H
 #include <stddef.h>
 
 /* Bytes that could be allocated now without the kernel having to kill somebody: the least of what the host and the

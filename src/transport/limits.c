@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "transport/shm/limits.h"
+#include "transport/limits.h"
 
 #include <stdint.h>
 #include <stdio.h>
