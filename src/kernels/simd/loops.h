@@ -15,6 +15,9 @@
 #include "kernels/simd/pass.h"
 
 #define CST_INLINE static inline __attribute__((always_inline))
+/* Ends one of two branches that make alike calls: clang would merge them into one call through a chosen pointer, which
+ * is then never inlined. */
+#define CST_APART() __asm__ volatile("")
 
 /* How elements of one type go between memory and registers. A vector holds `lanes` elements. */
 typedef struct {
@@ -48,19 +51,40 @@ CST_INLINE tile tile_combine(const pass_kind *kind, pass_op *op, tile t, const c
     return (tile){op(t.a, x.a), op(t.b, x.b), op(t.c, x.c), op(t.d, x.d)};
 }
 
-CST_INLINE tile tile_finish(const pass_kind *kind, tile t, const cst_divisor *by)
+CST_INLINE vec divide_one(const pass_kind *kind, vec v, const cst_divisor *by)
 {
-    if (by && by->power_of_two)
-        t = (tile){kind->scale(t.a, by), kind->scale(t.b, by), kind->scale(t.c, by), kind->scale(t.d, by)};
-    else if (by)
-        t = (tile){kind->divide(t.a, by), kind->divide(t.b, by), kind->divide(t.c, by), kind->divide(t.d, by)};
+    if (!by->power_of_two)
+        return kind->divide(v, by);
+    v = kind->scale(v, by);
+    CST_APART();
+    return v;
+}
+
+CST_INLINE tile tile_divide(const pass_kind *kind, tile t, const cst_divisor *by)
+{
+    if (!by->power_of_two)
+        return (tile){kind->divide(t.a, by), kind->divide(t.b, by), kind->divide(t.c, by), kind->divide(t.d, by)};
+    t = (tile){kind->scale(t.a, by), kind->scale(t.b, by), kind->scale(t.c, by), kind->scale(t.d, by)};
+    CST_APART();
+    return t;
+}
+
+CST_INLINE tile tile_settle(const pass_kind *kind, tile t)
+{
     return (tile){kind->settle(t.a), kind->settle(t.b), kind->settle(t.c), kind->settle(t.d)};
 }
 
-CST_INLINE void tile_store(const pass_kind *kind, char *p, tile t, void (*put)(void *, vec))
+CST_INLINE void tile_store(const pass_kind *kind, char *p, tile t, bool non_temporal)
 {
     const size_t step = kind->lanes * kind->out;
-    put(p, t.a), put(p + step, t.b), put(p + 2 * step, t.c), put(p + 3 * step, t.d);
+    if (non_temporal) {
+        kind->stream(p, t.a), kind->stream(p + step, t.b);
+        kind->stream(p + 2 * step, t.c), kind->stream(p + 3 * step, t.d);
+        CST_APART();
+    } else {
+        kind->store(p, t.a), kind->store(p + step, t.b);
+        kind->store(p + 2 * step, t.c), kind->store(p + 3 * step, t.d);
+    }
 }
 
 CST_INLINE vec load_some(const pass_kind *kind, const char *p, size_t m)
@@ -75,7 +99,7 @@ CST_INLINE void pass_step(const cst_pass *pass, const pass_kind *kind, pass_op *
     for (int s = 1; op && s < pass->nsrc; s++)
         v = op(v, load_some(kind, (const char *)pass->src[s] + i * kind->in, m));
     if (pass->by)
-        v = pass->by->power_of_two ? kind->scale(v, pass->by) : kind->divide(v, pass->by);
+        v = divide_one(kind, v, pass->by);
     v = kind->settle(v);
     for (int d = 0; d < pass->ndst; d++) {
         char *p = (char *)pass->dst[d] + i * kind->out;
@@ -88,10 +112,10 @@ CST_INLINE void pass_step(const cst_pass *pass, const pass_kind *kind, pass_op *
 
 /* Which destinations get non-temporal stores. */
 typedef struct {
-    int first, rest;
+    bool first, rest;
 } pass_streams;
 
-CST_INLINE int is_aligned(const void *p, size_t i, const pass_kind *kind)
+CST_INLINE bool is_aligned(const void *p, size_t i, const pass_kind *kind)
 {
     return ((uintptr_t)p + i * kind->out) % (kind->lanes * kind->out) == 0;
 }
@@ -126,16 +150,12 @@ CST_INLINE size_t pass_tiles(const cst_pass *pass, const pass_kind *kind, pass_o
             t = tile_combine(kind, op, t, s3 + i * kind->in);
         for (int s = 4; known > 4 && s < nsrc; s++)
             t = tile_combine(kind, op, t, (const char *)pass->src[s] + i * kind->in);
-        t = tile_finish(kind, t, by);
-        if (nt.first)
-            tile_store(kind, d0 + i * kind->out, t, kind->stream);
-        else
-            tile_store(kind, d0 + i * kind->out, t, kind->store);
+        if (by)
+            t = tile_divide(kind, t, by);
+        t = tile_settle(kind, t);
+        tile_store(kind, d0 + i * kind->out, t, nt.first);
         for (int d = 1; d < ndst; d++)
-            if (nt.rest)
-                tile_store(kind, (char *)pass->dst[d] + i * kind->out, t, kind->stream);
-            else
-                tile_store(kind, (char *)pass->dst[d] + i * kind->out, t, kind->store);
+            tile_store(kind, (char *)pass->dst[d] + i * kind->out, t, nt.rest);
     }
     return i;
 }
