@@ -16,7 +16,6 @@
 #define CST_FRAME_BYTES 24
 
 enum {
-    CST_FRAME_HERE = 5,   /* rank, once welcome: this is the connection that I have chosen */
     CST_FRAME_JOINED = 1, /* root: all ranks have joined */
     CST_FRAME_PART = 2,   /* rank: its part of a gathering */
     CST_FRAME_ALL = 3,    /* root: the parts of all */

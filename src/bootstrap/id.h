@@ -9,7 +9,7 @@
  */
 #ifndef CST_BOOTSTRAP_ID_H
 #define CST_BOOTSTRAP_ID_H
-#include "bootstrap/join.h"
+#include "net/race.h"
 #include "net/token.h"
 
 /* What an id says. */

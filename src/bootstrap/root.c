@@ -18,21 +18,13 @@
 cst_root *cst_root_new(int size, int listener, const cst_token *token)
 {
     cst_root *root = calloc(1, sizeof *root + (size_t)size * sizeof root->line[0]);
-    size_t room = (size_t)size * CST_CANDIDATES_PER_RANK;
-    struct pollfd *set = calloc((size_t)size + room + CST_GATE_WAITING + 1, sizeof *set);
-    cst_candidate *candidate = calloc(room, sizeof *candidate);
-    if (!root || !set || !candidate) {
-        free(root);
-        free(set);
-        free(candidate);
+    if (!root) {
         cst_close(listener);
         return NULL;
     }
     root->size = size;
     root->joined = 1;
-    root->set = set;
-    root->candidate = candidate;
-    cst_gate_open(&root->gate, listener, token);
+    cst_gate_open(&root->gate, listener, token, 1u << CST_PURPOSE_BOOTSTRAP);
     for (int r = 0; r < size; r++)
         root->line[r].fd = -1;
     return root;
@@ -45,10 +37,7 @@ void cst_root_free(cst_root *root)
     cst_gate_close(&root->gate);
     for (int r = 1; r < root->size; r++)
         cst_close(root->line[r].fd);
-    for (int i = 0; i < root->candidates; i++)
-        cst_close(root->candidate[i].fd);
     free(root->set);
-    free(root->candidate);
     free(root);
 }
 
@@ -108,31 +97,40 @@ static coset_status fail_all(cst_root *root, const coset_error *error)
         cst_close(root->line[r].fd);
         root->line[r].fd = -1;
     }
-    for (int i = 0; i < root->candidates; i++) {
-        say_failure(root->candidate[i].fd, error);
-        cst_close(root->candidate[i].fd);
-    }
-    root->candidates = 0;
     return error->status;
+}
+
+/* Room for the gate and every line. Without memory for more, waiting gets coarser, not wrong. */
+static struct pollfd *poll_room(cst_root *root)
+{
+    int wanted = cst_gate_poll_count(&root->gate) + root->size;
+    if (wanted > root->room) {
+        struct pollfd *grown = realloc(root->set, (size_t)wanted * sizeof *grown);
+        if (!grown)
+            return NULL;
+        root->set = grown;
+        root->room = wanted;
+    }
+    return root->set;
 }
 
 /* The set-up is wrong: ranks that are on their way are told as well. */
 static void fail_latecomers(cst_root *root, int told, const coset_error *error)
 {
     cst_deadline until = cst_deadline_in(LAST_WORDS_MS);
-    while (told < root->size - 1 && !cst_deadline_passed(until)) {
+    while (told < root->size - 1 && !cst_deadline_passed(until) && poll_room(root)) {
         cst_hello hello;
         int fd;
         if (cst_gate_next(&root->gate, &fd, &hello, NULL))
             return;
         if (fd >= 0) {
-            cst_hello_answer(fd, CST_WELCOME);
             say_failure(fd, error);
             cst_close(fd);
             told++;
             continue;
         }
-        poll(root->set, (nfds_t)cst_gate_poll_set(&root->gate, root->set), cst_deadline_left(until, 1000));
+        cst_gate_poll_set(&root->gate, root->set);
+        poll(root->set, (nfds_t)cst_gate_poll_count(&root->gate), cst_deadline_left(until, 1000));
     }
 }
 
@@ -142,79 +140,29 @@ static void describe(int fd, uint32_t pid, char out[120])
     snprintf(out, 120, "process %u at %s", pid, cst_socket_peer_text(fd, text));
 }
 
-/* A newcomer that has shown the token, and is welcome to say that this connection is the one. */
-static void welcome(cst_root *root, int fd, const cst_hello *hello)
+/* A newcomer that has shown the token: can it be the rank that it says it is? If not it is told why. */
+static coset_status place(cst_root *root, int fd, const cst_hello *h, coset_error *why)
 {
-    if (hello->purpose != CST_PURPOSE_BOOTSTRAP) {
-        cst_hello_answer(fd, CST_REFUSED_RANK);
-        cst_close(fd);
-        return;
-    }
-    if (root->candidates == CST_CANDIDATES_PER_RANK * root->size) { /* the oldest has had its time */
-        cst_close(root->candidate[0].fd);
-        memmove(root->candidate, root->candidate + 1, (size_t)--root->candidates * sizeof root->candidate[0]);
-    }
-    cst_hello_answer(fd, CST_WELCOME);
-    root->candidate[root->candidates++] = (cst_candidate){.fd = fd, .hello = *hello};
-}
-
-/* Can the rank that it says it is be one of this job, and is it not here yet? */
-static coset_status judge(const cst_root *root, const cst_candidate *c, coset_error *why)
-{
-    const cst_hello *h = &c->hello;
     char newcomer[120], older[120];
-    describe(c->fd, h->pid, newcomer);
-    if (h->size != (uint32_t)root->size)
-        return cst_fail(why, COSET_ERR_MISMATCH, -1, "rank %u (%s) was told a size of %u, rank 0 of %d", h->rank, newcomer,
-                        h->size, root->size);
-    if (h->rank >= (uint32_t)root->size)
-        return cst_fail(why, COSET_ERR_MISMATCH, -1, "%s says it is rank %u, but the size is %d", newcomer, h->rank, root->size);
-    if (h->rank == 0)
-        return cst_fail(why, COSET_ERR_MISMATCH, 0, "%s says it is rank 0, as process %d does", newcomer, (int)getpid());
-    const cst_line *line = &root->line[h->rank];
-    if (line->fd < 0)
+    describe(fd, h->pid, newcomer);
+    coset_status status = COSET_ERR_MISMATCH;
+    if (h->size != (uint32_t)root->size) {
+        cst_fail(why, status, -1, "rank %u (%s) was told a size of %u, rank 0 of %d", h->rank, newcomer, h->size, root->size);
+    } else if (h->rank >= (uint32_t)root->size) {
+        cst_fail(why, status, -1, "%s says it is rank %u, but the size is %d", newcomer, h->rank, root->size);
+    } else if (h->rank == 0) {
+        cst_fail(why, status, 0, "%s says it is rank 0, as process %d does", newcomer, (int)getpid());
+    } else if (root->line[h->rank].fd >= 0) {
+        describe(root->line[h->rank].fd, root->line[h->rank].pid, older);
+        cst_fail(why, status, (int)h->rank, "two processes say they are rank %u: %s, and %s", h->rank, older, newcomer);
+    } else {
+        root->line[h->rank] = (cst_line){.fd = fd, .pid = h->pid};
+        root->joined++;
         return COSET_OK;
-    describe(line->fd, line->pid, older);
-    return cst_fail(why, COSET_ERR_MISMATCH, (int)h->rank, "two processes say they are rank %u: %s, and %s", h->rank, older,
-                    newcomer);
-}
-
-/* 1: it has chosen this connection; 0: it waits; -1: it has gone another way. */
-static int hear_choice(cst_candidate *c)
-{
-    cst_frame frame;
-    ssize_t n = recv(c->fd, c->head + c->got, sizeof c->head - c->got, 0);
-    if (n <= 0)
-        return n < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
-    c->got += (size_t)n;
-    if (c->got < sizeof c->head)
-        return 0;
-    return cst_frame_read(c->head, &frame) && frame.kind == CST_FRAME_HERE && frame.bytes == 0 ? 1 : -1;
-}
-
-/* Hears all candidates; those that have chosen take their place. */
-static coset_status place_candidates(cst_root *root, coset_error *why)
-{
-    for (int i = 0; i < root->candidates;) {
-        cst_candidate *c = &root->candidate[i];
-        int choice = hear_choice(c);
-        if (choice == 0) {
-            i++;
-            continue;
-        }
-        if (choice > 0) {
-            coset_status status = judge(root, c, why);
-            if (status)
-                return status; /* it stays a candidate, and so hears of its mistake with the others */
-            root->line[c->hello.rank] = (cst_line){.fd = c->fd, .pid = c->hello.pid};
-            root->joined++;
-        } else {
-            cst_close(c->fd);
-        }
-        root->candidates--;
-        memmove(c, c + 1, (size_t)(root->candidates - i) * sizeof *c);
     }
-    return COSET_OK;
+    say_failure(fd, why);
+    cst_close(fd);
+    return status;
 }
 
 /* Puts the lines of ranks [1, size) into the poll set at `at`; returns the end. Closed lines keep their place. */
@@ -247,12 +195,12 @@ static coset_status let_in(cst_root *root, coset_error *why)
     int fd;
     do {
         coset_status status = cst_gate_next(&root->gate, &fd, &hello, why);
+        if (!status && fd >= 0)
+            status = place(root, fd, &hello, why);
         if (status)
             return status;
-        if (fd >= 0)
-            welcome(root, fd, &hello);
     } while (fd >= 0);
-    return place_candidates(root, why);
+    return COSET_OK;
 }
 
 static coset_status admit_all(cst_root *root, cst_deadline deadline, coset_error *why)
@@ -263,9 +211,10 @@ static coset_status admit_all(cst_root *root, cst_deadline deadline, coset_error
             return status;
         if (cst_deadline_passed(deadline))
             return missing(root, why);
-        int lines_at = cst_gate_poll_set(&root->gate, root->set);
-        for (int i = 0; i < root->candidates; i++)
-            root->set[lines_at++] = (struct pollfd){root->candidate[i].fd, POLLIN, 0};
+        if (!poll_room(root))
+            return cst_fail(why, COSET_ERR_MEMORY, -1, "out of memory for %d ranks", root->size);
+        int lines_at = cst_gate_poll_count(&root->gate);
+        cst_gate_poll_set(&root->gate, root->set);
         int n = poll_lines(root, lines_at, POLLIN);
         /* a second at most: silent guests have to be sent away */
         if (poll(root->set, (nfds_t)n, cst_deadline_left(deadline, 1000)) <= 0)
@@ -281,15 +230,13 @@ coset_status cst_root_admit(cst_root *root, cst_deadline deadline, coset_error *
     coset_error error = COSET_ERROR_INIT;
     coset_status status = admit_all(root, deadline, &error);
     if (status) {
-        int told = root->joined - 1 + root->candidates;
+        int told = root->joined; /* the others that have joined, and the one that has brought the mismatch */
         fail_all(root, &error);
         if (status == COSET_ERR_MISMATCH)
             fail_latecomers(root, told, &error);
         cst_error_copy(why, &error);
     }
     cst_gate_close(&root->gate);
-    for (; root->candidates; root->candidates--) /* other ways that ranks have tried */
-        cst_close(root->candidate[root->candidates - 1].fd);
     return status;
 }
 
@@ -341,6 +288,8 @@ static coset_status move_line(cst_line *line, int rank, const transfer *t, coset
 
 static coset_status move_all(cst_root *root, const transfer *t, cst_deadline deadline, coset_error *why)
 {
+    if (!poll_room(root))
+        return cst_fail(why, COSET_ERR_MEMORY, -1, "out of memory for %d ranks", root->size);
     for (int r = 1; r < root->size; r++) {
         root->line[r].head_done = root->line[r].body_done = 0;
         cst_frame_write(&t->frame, root->line[r].head); /* overwritten when reading */

@@ -6,8 +6,6 @@
 #include "net/addr.h"
 #include "net/gate.h"
 
-#define CST_CANDIDATES_PER_RANK 4
-
 typedef struct {
     int fd; /* -1: not joined */
     uint32_t pid;
@@ -16,21 +14,12 @@ typedef struct {
     uint8_t head[CST_FRAME_BYTES];
 } cst_line;
 
-/* Welcome, but not yet chosen: a rank may come by several ways at once, and keeps one. */
-typedef struct {
-    int fd;
-    cst_hello hello;
-    size_t got;
-    uint8_t head[CST_FRAME_BYTES];
-} cst_candidate;
-
 typedef struct {
     int size, joined;
     uint32_t number; /* of the next gathering */
     cst_gate gate;
-    int candidates;
-    cst_candidate *candidate; /* room for CST_CANDIDATES_PER_RANK * size */
-    struct pollfd *set;       /* room for every line, every candidate and the gate */
+    int room;
+    struct pollfd *set; /* [room] */
     cst_line line[];    /* by rank; [0] is not used */
 } cst_root;
 

@@ -153,23 +153,13 @@ static coset_status connect_root(cst_find find, void *ctx, star *s, cst_deadline
         cst_error_clear(&obstacle);
         status = find(ctx, deadline, &routes, &hello.token, &obstacle);
         if (!status)
-            status = cst_join(&routes, &hello, deadline, cst_deadline_in(RECHECK_MS), &s->fd, &obstacle);
+            status = cst_race_run(&routes, &hello, deadline, cst_deadline_in(RECHECK_MS), &s->fd, &obstacle);
     } while (status == COSET_IN_PROGRESS);
     if (status == COSET_ERR_LATE)
         return cst_fail(why, status, 0, "cannot reach rank 0 in time: %.180s", obstacle.text[0] ? obstacle.text : "no answer");
     if (status)
         cst_error_copy(why, &obstacle);
     return status;
-}
-
-/* Several ways may lead to the root: it counts a rank as joined by the one on which it says so. */
-static coset_status choose(star *s, cst_deadline deadline, coset_error *why)
-{
-    const cst_frame here = {CST_FRAME_HERE, 0, 0};
-    uint8_t head[CST_FRAME_BYTES];
-    cst_frame_write(&here, head);
-    coset_status status = cst_send_all(s->fd, head, sizeof head, deadline, why);
-    return status == COSET_ERR_PEER ? COSET_OK : status; /* a root that hung up may have said why */
 }
 
 coset_status cst_star_join(cst_find find, void *ctx, int rank, int size, cst_deadline deadline, cst_bootstrap **out,
@@ -181,8 +171,6 @@ coset_status cst_star_join(cst_find find, void *ctx, int rank, int size, cst_dea
         return cst_fail(why, COSET_ERR_MEMORY, -1, "out of memory");
     const cst_frame joined = {CST_FRAME_JOINED, 0, 0};
     coset_status status = connect_root(find, ctx, s, deadline, &error);
-    if (!status)
-        status = choose(s, deadline, &error);
     if (!status)
         status = expect(s, &joined, NULL, deadline, &error);
     if (status) {

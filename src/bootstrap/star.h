@@ -3,7 +3,7 @@
 #ifndef CST_BOOTSTRAP_STAR_H
 #define CST_BOOTSTRAP_STAR_H
 #include "base/clock.h"
-#include "bootstrap/join.h"
+#include "net/race.h"
 #include "bootstrap/object.h"
 
 /* On rank 0: lets the others in at `listener` (taken over, also on failure). `joined` (may be NULL) is called once all

@@ -1,45 +1,53 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "net/gate.h"
 
+#include "base/error.h"
 #include "base/log.h"
 #include "net/socket.h"
 #include "net/unix.h"
 
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
-void cst_gate_open(cst_gate *gate, int listener, const cst_token *token)
+void cst_gate_open(cst_gate *gate, int listener, const cst_token *token, unsigned purposes)
 {
     memset(gate, 0, sizeof *gate);
     gate->listener = listener;
     gate->token = *token;
+    gate->purposes = purposes;
 }
 
 void cst_gate_close(cst_gate *gate)
 {
-    for (int i = 0; i < gate->waiting; i++)
+    for (int i = 0; i < gate->guests; i++)
         cst_close(gate->guest[i].fd);
-    gate->waiting = 0;
+    free(gate->guest);
+    gate->guest = NULL;
+    gate->guests = gate->strangers = gate->room = 0;
     cst_close(gate->listener);
     gate->listener = -1;
 }
 
-int cst_gate_poll_set(const cst_gate *gate, struct pollfd *out)
+int cst_gate_poll_count(const cst_gate *gate)
 {
-    int n = 0;
-    if (gate->listener >= 0)
-        out[n++] = (struct pollfd){gate->listener, POLLIN, 0};
-    for (int i = 0; i < gate->waiting; i++)
-        out[n++] = (struct pollfd){gate->guest[i].fd, POLLIN, 0};
-    return n;
+    return gate->guests + 1;
+}
+
+void cst_gate_poll_set(const cst_gate *gate, struct pollfd *out)
+{
+    out[0] = (struct pollfd){gate->listener, POLLIN, 0};
+    for (int i = 0; i < gate->guests; i++)
+        out[1 + i] = (struct pollfd){gate->guest[i].fd, POLLIN, 0};
 }
 
 /* Guests stay in the order in which they came. */
 static void forget(cst_gate *gate, int i)
 {
-    gate->waiting--;
-    memmove(&gate->guest[i], &gate->guest[i + 1], (size_t)(gate->waiting - i) * sizeof gate->guest[0]);
+    gate->strangers -= !gate->guest[i].welcome;
+    gate->guests--;
+    memmove(&gate->guest[i], &gate->guest[i + 1], (size_t)(gate->guests - i) * sizeof gate->guest[0]);
 }
 
 static void turn_away(cst_gate *gate, int i, const char *reason)
@@ -50,9 +58,34 @@ static void turn_away(cst_gate *gate, int i, const char *reason)
     forget(gate, i);
 }
 
+static bool drop_oldest_stranger(cst_gate *gate, const char *reason)
+{
+    for (int i = 0; i < gate->guests; i++)
+        if (!gate->guest[i].welcome) {
+            turn_away(gate, i, reason);
+            return true;
+        }
+    return false;
+}
+
 static bool is_local_stranger(int fd)
 {
     return cst_socket_own(fd).length == 0 && !cst_unix_same_user(fd);
+}
+
+static bool make_room(cst_gate *gate)
+{
+    if (gate->strangers == CST_GATE_STRANGERS)
+        drop_oldest_stranger(gate, "too many connections that say nothing");
+    if (gate->guests < gate->room)
+        return true;
+    int room = gate->room ? 2 * gate->room : 16;
+    cst_guest *grown = realloc(gate->guest, (size_t)room * sizeof *grown);
+    if (!grown)
+        return false;
+    gate->guest = grown;
+    gate->room = room;
+    return true;
 }
 
 /* Lets one connection in as the last guest; *admitted is 0 if none waits. */
@@ -62,10 +95,8 @@ static coset_status admit(cst_gate *gate, int *admitted, coset_error *why)
     *admitted = 0;
     do {
         coset_status status = cst_accept(gate->listener, &fd, why);
-        if (status == COSET_ERR_SYSTEM && errno == EMFILE && gate->waiting) {
-            turn_away(gate, 0, "out of descriptors");
+        if (status == COSET_ERR_SYSTEM && errno == EMFILE && drop_oldest_stranger(gate, "out of descriptors"))
             return COSET_OK;
-        }
         if (status || fd < 0)
             return status;
         if (is_local_stranger(fd)) {
@@ -73,65 +104,87 @@ static coset_status admit(cst_gate *gate, int *admitted, coset_error *why)
             fd = -1;
         }
     } while (fd < 0);
-    if (gate->waiting == CST_GATE_WAITING)
-        turn_away(gate, 0, "too many connections that say nothing");
-    int i = gate->waiting++;
-    gate->guest[i].fd = fd;
-    gate->guest[i].got = 0;
-    gate->guest[i].until = cst_deadline_in(CST_GATE_PATIENCE_MS);
+    if (!make_room(gate)) {
+        cst_close(fd);
+        return cst_fail(why, COSET_ERR_MEMORY, -1, "out of memory for connections");
+    }
+    gate->guest[gate->guests++] = (cst_guest){.fd = fd, .until = cst_deadline_in(CST_GATE_PATIENCE_MS)};
+    gate->strangers++;
     *admitted = 1;
     return COSET_OK;
 }
 
-/* Reads what guest i has sent. Returns 1 if its hello is good (it stays), 0 if it waits on, -1 if it has been turned away. */
-static int listen_to(cst_gate *gate, int i)
+/* Reads up to `bytes` bytes in all. False if the connection has ended. */
+static bool read_more(cst_guest *g, uint8_t *into, size_t bytes)
 {
-    uint8_t *bytes = gate->guest[i].bytes;
-    size_t *got = &gate->guest[i].got;
-    ssize_t n = recv(gate->guest[i].fd, bytes + *got, CST_HELLO_BYTES - *got, 0);
+    ssize_t n = recv(g->fd, into + g->got, bytes - g->got, 0);
     if (n > 0)
-        *got += (size_t)n;
-    else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
-        turn_away(gate, i, "it closed the connection");
-        return -1;
-    }
-    switch (cst_hello_check(bytes, *got, &gate->token)) {
+        g->got += (size_t)n;
+    return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+/* A whole good hello: is it for what is let in here? */
+static bool bid_welcome(cst_gate *gate, cst_guest *g)
+{
+    cst_hello hello;
+    cst_hello_read(g->bytes, &hello);
+    bool wanted = hello.purpose < 32 && gate->purposes >> hello.purpose & 1;
+    cst_hello_answer(g->fd, wanted ? CST_WELCOME : CST_REFUSED_RANK);
+    g->welcome = wanted;
+    gate->strangers -= wanted;
+    g->got = 0;
+    return wanted;
+}
+
+/* Why guest i has to go; NULL: it may stay. */
+static const char *hear_hello(cst_gate *gate, cst_guest *g)
+{
+    if (!read_more(g, g->bytes, CST_HELLO_BYTES))
+        return "it closed the connection";
+    switch (cst_hello_check(g->bytes, g->got, &gate->token)) {
     case CST_HELLO_GOOD:
-        return 1;
+        return bid_welcome(gate, g) ? NULL : "it has come for something else";
     case CST_HELLO_FOREIGN_TOKEN:
-        cst_hello_answer(gate->guest[i].fd, CST_REFUSED_TOKEN);
+        cst_hello_answer(g->fd, CST_REFUSED_TOKEN);
         gate->foreign++;
-        turn_away(gate, i, "another job");
-        return -1;
+        return "another job";
     case CST_HELLO_FOREIGN_VERSION:
-        cst_hello_answer(gate->guest[i].fd, CST_REFUSED_VERSION);
+        cst_hello_answer(g->fd, CST_REFUSED_VERSION);
         gate->foreign++;
-        turn_away(gate, i, "another wire version");
-        return -1;
+        return "another wire version";
     case CST_HELLO_GARBAGE:
-        turn_away(gate, i, "not a coset process");
-        return -1;
+        return "not a coset process";
     case CST_HELLO_MORE:
         break;
     }
-    if (!cst_deadline_passed(gate->guest[i].until))
-        return 0;
-    turn_away(gate, i, "it said nothing");
-    return -1;
+    return cst_deadline_passed(g->until) ? "it said nothing" : NULL;
 }
 
-/* Listens to the guests from number `first` on; true if one of them leaves with a good hello. */
+static const char *hear_choice(cst_guest *g)
+{
+    if (!read_more(g, g->choice, CST_CHOICE_BYTES))
+        return "it has taken another way";
+    return cst_hello_is_choice(g->choice, g->got) ? NULL : "it does not keep to the protocol";
+}
+
+/* Listens to the guests from number `first` on; true if one of them leaves as chosen. */
 static bool hear(cst_gate *gate, int first, int *fd, cst_hello *hello)
 {
-    for (int i = first; i < gate->waiting;) {
-        int heard = listen_to(gate, i);
-        if (heard == 1) {
-            *fd = gate->guest[i].fd;
-            cst_hello_read(gate->guest[i].bytes, hello);
+    for (int i = first; i < gate->guests;) {
+        cst_guest *g = &gate->guest[i];
+        const char *reason = g->welcome ? NULL : hear_hello(gate, g);
+        if (!reason && g->welcome)
+            reason = hear_choice(g);
+        if (reason) {
+            turn_away(gate, i, reason);
+        } else if (g->welcome && g->got == CST_CHOICE_BYTES) {
+            *fd = g->fd;
+            cst_hello_read(g->bytes, hello);
             forget(gate, i);
             return true;
+        } else {
+            i++;
         }
-        i += heard == 0;
     }
     return false;
 }
@@ -144,8 +197,8 @@ coset_status cst_gate_next(cst_gate *gate, int *fd, cst_hello *hello, coset_erro
         coset_status status = admit(gate, &admitted, why);
         if (status)
             return status;
-        /* the newcomer's hello is usually there already, and then it takes no place */
-        first = gate->waiting - admitted;
+        /* the newcomer's hello is usually there already */
+        first = gate->guests - admitted;
     }
     return COSET_OK;
 }

@@ -10,6 +10,7 @@
 
 static const uint8_t hello_magic[8] = {'C', 'O', 'S', 'E', 'T', 'h', 'i', '\n'};
 static const uint8_t answer_magic[8] = {'C', 'O', 'S', 'E', 'T', 'o', 'k', '\n'};
+static const uint8_t choice[CST_CHOICE_BYTES] = {'C', 'O', 'S', 'E', 'T', 'h', 'r', '\n'};
 #define TOKEN_AT 8
 #define NUMBERS_AT 24
 
@@ -72,6 +73,16 @@ void cst_hello_answer(int fd, cst_verdict verdict)
     (void)sent;
 }
 
+bool cst_hello_choose(int fd)
+{
+    return send(fd, choice, sizeof choice, MSG_NOSIGNAL) == (ssize_t)sizeof choice;
+}
+
+bool cst_hello_is_choice(const uint8_t *in, size_t got)
+{
+    return !memcmp(in, choice, got < sizeof choice ? got : sizeof choice);
+}
+
 coset_status cst_hello_judge(int fd, const uint8_t answer[CST_ANSWER_BYTES], coset_error *why)
 {
     char text[CST_ADDR_TEXT];
@@ -100,5 +111,7 @@ coset_status cst_hello_exchange(int fd, const cst_hello *hello, cst_deadline dea
     coset_status status = cst_send_all(fd, out, sizeof out, deadline, why);
     if (!status)
         status = cst_recv_all(fd, answer, sizeof answer, deadline, why);
-    return status ? status : cst_hello_judge(fd, answer, why);
+    if (!status)
+        status = cst_hello_judge(fd, answer, why);
+    return status ? status : cst_send_all(fd, choice, sizeof choice, deadline, why);
 }

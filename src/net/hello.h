@@ -11,6 +11,8 @@
  *   44  receiver's rank, process id
  *   52  zero
  *
+ * A welcome is followed by the 8 bytes "COSEThr\n" of whoever wants this connection: see race.h.
+ *
  * Numbers are little-endian. Until the token has been found right nothing after it is looked at, and a connection whose
  * first bytes are not the magic is closed without an answer.
  */
@@ -20,6 +22,7 @@
 #include "net/token.h"
 
 #include <coset.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #define CST_HELLO_BYTES 64
@@ -49,7 +52,12 @@ cst_hello_state cst_hello_check(const uint8_t *in, size_t got, const cst_token *
 
 /* Sends the answer; never blocks (a new connection has room for 16 bytes). */
 void cst_hello_answer(int fd, cst_verdict verdict);
-/* Sends our hello on a new connection and waits for the answer. PEER: no coset process, or one that closed the
+/* After a welcome: this connection is the one that we want. False if it is broken. */
+#define CST_CHOICE_BYTES 8
+bool cst_hello_choose(int fd);
+/* Are the `got` bytes the beginning of a choice? */
+bool cst_hello_is_choice(const uint8_t *in, size_t got);
+/* Sends our hello on a new connection, waits for the answer and chooses it. PEER: no coset process, or one that closed the
  * connection (which another try may mend); MISMATCH: a coset process that refuses us; LATE. */
 coset_status cst_hello_exchange(int fd, const cst_hello *hello, cst_deadline deadline, coset_error *why);
 /* Reads an answer. OK, or MISMATCH or PEER as above, with the text for it. */

@@ -274,10 +274,7 @@ static coset_status act_as_liar(int process, void *ctx, coset_error *why)
     memset(junk, 0xa5, sizeof junk);
     int fd = reach(&c->at);
     cst_deadline deadline = cst_deadline_in(IN_TIME);
-    const cst_frame here = {CST_FRAME_HERE, 0, 0};
-    cst_frame_write(&here, joined);
-    if (cst_hello_exchange(fd, &hello, deadline, why) || cst_send_all(fd, joined, sizeof joined, deadline, why) ||
-        cst_recv_all(fd, joined, sizeof joined, deadline, why))
+    if (cst_hello_exchange(fd, &hello, deadline, why) || cst_recv_all(fd, joined, sizeof joined, deadline, why))
         return why->status;
     cst_send_all(fd, junk, sizeof junk, deadline, NULL);
     while (!cst_recv_all(fd, junk, 1, deadline, NULL))

@@ -21,7 +21,7 @@ static int open_gate(void **state)
     assert_int_equal(cst_addr_parse("127.0.0.1", &any), 0);
     assert_int_equal(cst_listen(&any, (cst_ports){0, 0}, &listener, &f.at, NULL), COSET_OK);
     cst_token token = cst_token_from_text("the job");
-    cst_gate_open(&f.gate, listener, &token);
+    cst_gate_open(&f.gate, listener, &token, 1u << CST_PURPOSE_DATA);
     f.hello = (cst_hello){token, COSET_WIRE_VERSION, CST_PURPOSE_DATA, 3, 8, 1, 2, 4711};
     *state = &f;
     return 0;
@@ -44,14 +44,27 @@ static int knock(const fixture *f, const void *bytes, size_t n)
 /* Runs the gate until somebody is let in, or for 5 ms in which nothing happens. */
 static int let_in(fixture *f, cst_hello *hello)
 {
-    struct pollfd set[CST_GATE_WAITING + 1];
+    struct pollfd set[2 * CST_GATE_STRANGERS];
     int fd;
     do {
         assert_int_equal(cst_gate_next(&f->gate, &fd, hello, NULL), COSET_OK);
         if (fd >= 0)
             return fd;
-    } while (poll(set, (nfds_t)cst_gate_poll_set(&f->gate, set), 5) > 0);
+        assert_true(cst_gate_poll_count(&f->gate) <= 2 * CST_GATE_STRANGERS);
+        cst_gate_poll_set(&f->gate, set);
+    } while (poll(set, (nfds_t)cst_gate_poll_count(&f->gate), 5) > 0);
     return -1;
+}
+
+/* The client's side after its hello: is welcome, and chooses this connection. */
+static void choose(fixture *f, int client)
+{
+    cst_hello got;
+    uint8_t answer[CST_ANSWER_BYTES];
+    assert_int_equal(let_in(f, &got), -1); /* not before it has chosen */
+    assert_int_equal(cst_recv_all(client, answer, sizeof answer, cst_deadline_in(5000), NULL), COSET_OK);
+    assert_int_equal(cst_hello_judge(client, answer, NULL), COSET_OK);
+    assert_true(cst_hello_choose(client));
 }
 
 static void expect_closed(int fd)
@@ -68,13 +81,10 @@ static void the_right_token_enters(void **state)
     cst_hello got = {0};
     cst_hello_write(&f->hello, bytes);
     int client = knock(f, bytes, sizeof bytes);
+    choose(f, client);
     int server = let_in(f, &got);
     assert_true(server >= 0);
     assert_memory_equal(&got, &f->hello, sizeof got);
-    cst_hello_answer(server, CST_WELCOME);
-    uint8_t answer[CST_ANSWER_BYTES];
-    assert_int_equal(cst_recv_all(client, answer, sizeof answer, cst_deadline_in(5000), NULL), COSET_OK);
-    assert_int_equal(cst_hello_judge(client, answer, NULL), COSET_OK);
     cst_close(client);
     cst_close(server);
 }
@@ -91,10 +101,63 @@ static void byte_by_byte_enters_too(void **state)
         assert_int_equal(server, -1);
         assert_int_equal(cst_send_all(client, bytes + i, 1, cst_deadline_in(5000), NULL), COSET_OK);
     }
+    choose(f, client);
     server = let_in(f, &got);
     assert_true(server >= 0);
     cst_close(client);
     cst_close(server);
+}
+
+/* A process that reaches the gate by two ways takes one of them; the other leaves no trace. */
+static void of_two_ways_one_is_chosen(void **state)
+{
+    fixture *f = *state;
+    uint8_t bytes[CST_HELLO_BYTES];
+    cst_hello got;
+    cst_hello_write(&f->hello, bytes);
+    int first = knock(f, bytes, sizeof bytes), second = knock(f, bytes, sizeof bytes);
+    choose(f, second);
+    int server = let_in(f, &got);
+    assert_true(server >= 0);
+    assert_int_equal(cst_send_all(server, "x", 1, cst_deadline_in(5000), NULL), COSET_OK);
+    char byte;
+    assert_int_equal(cst_recv_all(second, &byte, 1, cst_deadline_in(5000), NULL), COSET_OK); /* it is the second */
+    cst_close(first);
+    assert_int_equal(let_in(f, &got), -1);
+    assert_int_equal(f->gate.guests, 0);
+    cst_close(second);
+    cst_close(server);
+}
+
+static void who_comes_for_something_else_is_refused(void **state)
+{
+    fixture *f = *state;
+    uint8_t bytes[CST_HELLO_BYTES], answer[CST_ANSWER_BYTES];
+    static const uint32_t purposes[] = {0, CST_PURPOSE_BOOTSTRAP, CST_PURPOSE_CONTROL, 31, 32, UINT32_MAX};
+    for (size_t i = 0; i < sizeof purposes / sizeof *purposes; i++) {
+        cst_hello other = f->hello, got;
+        other.purpose = purposes[i];
+        cst_hello_write(&other, bytes);
+        int client = knock(f, bytes, sizeof bytes);
+        assert_int_equal(let_in(f, &got), -1);
+        assert_int_equal(cst_recv_all(client, answer, sizeof answer, cst_deadline_in(5000), NULL), COSET_OK);
+        assert_int_equal(cst_hello_judge(client, answer, NULL), COSET_ERR_MISMATCH);
+        expect_closed(client);
+    }
+}
+
+static void a_wrong_choice_is_turned_away(void **state)
+{
+    fixture *f = *state;
+    uint8_t bytes[CST_HELLO_BYTES], answer[CST_ANSWER_BYTES];
+    cst_hello got;
+    cst_hello_write(&f->hello, bytes);
+    int client = knock(f, bytes, sizeof bytes);
+    assert_int_equal(let_in(f, &got), -1);
+    assert_int_equal(cst_recv_all(client, answer, sizeof answer, cst_deadline_in(5000), NULL), COSET_OK);
+    assert_int_equal(cst_send_all(client, "COSETxx\n", 8, cst_deadline_in(5000), NULL), COSET_OK);
+    assert_int_equal(let_in(f, &got), -1);
+    expect_closed(client);
 }
 
 static void every_wrong_byte_of_magic_and_token_is_turned_away(void **state)
@@ -117,7 +180,7 @@ static void every_wrong_byte_of_magic_and_token_is_turned_away(void **state)
         expect_closed(client);
     }
     assert_int_equal(f->gate.foreign, 16);
-    assert_int_equal(f->gate.waiting, 0);
+    assert_int_equal(f->gate.strangers, 0);
 }
 
 /* Nothing after the token counts before the token is right: not even a wrong version is told. */
@@ -159,7 +222,7 @@ static void garbage_gets_no_answer(void **state)
 static void silence_does_not_stall(void **state)
 {
     fixture *f = *state;
-    enum { STRANGERS = CST_GATE_WAITING + 20 };
+    enum { STRANGERS = CST_GATE_STRANGERS + 20 };
     int stranger[STRANGERS];
     uint8_t bytes[CST_HELLO_BYTES];
     cst_hello got;
@@ -168,19 +231,20 @@ static void silence_does_not_stall(void **state)
         stranger[i] = knock(f, bytes, (size_t)i % 24); /* some show a beginning */
         if (i % 20 == 19) {
             int client = knock(f, bytes, sizeof bytes);
+            choose(f, client);
             int server = let_in(f, &got);
             assert_true(server >= 0);
             cst_close(client);
             cst_close(server);
         }
     }
-    assert_true(f->gate.waiting <= CST_GATE_WAITING);
+    assert_true(f->gate.strangers <= CST_GATE_STRANGERS);
     assert_int_equal(let_in(f, &got), -1);
     expect_closed(stranger[0]); /* the oldest had to go */
     for (int i = 1; i < STRANGERS; i++)
         cst_close(stranger[i]);
     assert_int_equal(let_in(f, &got), -1);
-    assert_int_equal(f->gate.waiting, 0);
+    assert_int_equal(f->gate.strangers, 0);
 }
 
 static void clients_tell_a_stranger_from_a_closed_door(void **state)
@@ -215,6 +279,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         GATED(the_right_token_enters),
         GATED(byte_by_byte_enters_too),
+        GATED(of_two_ways_one_is_chosen),
+        GATED(who_comes_for_something_else_is_refused),
+        GATED(a_wrong_choice_is_turned_away),
         GATED(every_wrong_byte_of_magic_and_token_is_turned_away),
         GATED(other_versions_are_told_so),
         GATED(garbage_gets_no_answer),
