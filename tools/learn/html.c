@@ -45,7 +45,9 @@ static void print_prose(FILE *out, const char *text)
 
 static void print_table(FILE *out, const learn_block *block)
 {
-    fputs("<div class=\"scroll\" tabindex=\"0\"><table><caption>", out);
+    fputs("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"", out);
+    print_raw(out, block->label, strlen(block->label));
+    fputs("\"><table><caption>", out);
     print_prose(out, block->label);
     fputs("</caption>", out);
     for (const char *row = block->text; *row; row = strchr(row, '\n') + 1) {

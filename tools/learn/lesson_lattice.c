@@ -136,7 +136,7 @@ static void price(learn_book *b)
                 100 * learn_bits(qs[i]) / 32);
     }
     learn_table(b, &d, "Step and error for a distance y");
-    learn_key(b, "Each further bit halves the error. The length of the vectors plays no part.");
+    learn_key(b, "Each further bit about halves the error. The length of the vectors plays no part.");
     learn_text(b, "A quantiser that scales by the largest number has an error proportional to it: better when vectors are "
                   "short and unlike (the receiver's own vector then tells nothing), hopeless when they are long and alike.");
     learn_text(b, "The library adds a random rotation, so that no coordinate stands out; E8, a denser lattice in groups of 8 "

@@ -340,12 +340,14 @@ function quiz(root) {
     const right = places[index] === 0, buttons = [...options.querySelectorAll("button")];
     buttons.forEach((button, i) => {
       button.disabled = true;
-      if (places[i] === 0) button.classList.add("right");
-      else if (i === index) button.classList.add("wrong");
+      const kind = places[i] === 0 ? "right" : i === index ? "wrong" : "";
+      if (!kind) return;
+      button.classList.add(kind);
+      button.append(make("span", {class: "mark"}, kind === "right" ? "\u2713 right" : "\u2717 your answer"));
     });
     const said = [make("p", {class: right ? "yes" : "no"}, right ? "Right." : "No."), make("p", {}, version.options[places[index]][1])];
     if (!right) said.push(make("p", {}, make("strong", {}, `The answer is ${String.fromCharCode(97 + places.indexOf(0))}: `),
-      version.options[0][0], ". ", version.options[0][1]));
+      version.options[0][0].replace(/\.$/, ""), ". ", version.options[0][1]));
     feedback.replaceChildren(...said);
     kept.record(current.id, right);
     progress();
