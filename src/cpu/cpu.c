@@ -102,8 +102,8 @@ coset_status cst_cpu_check(coset_error *why)
     if (level < 0)
         return cst_fail(why, COSET_ERR_ARGUMENT, -1, "COSET_CPU=%s: expected scalar, avx2, avx512 or neon", text);
     if (!cst_cpu_has((cst_cpu)level))
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1,
-                        "COSET_CPU=%s: this processor cannot run it; its best level is %s", text, names[best()]);
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "COSET_CPU=%s: this processor cannot run it; its best level is %s",
+                        text, names[best()]);
     return COSET_OK;
 }
 

@@ -22,7 +22,7 @@ typedef uint64_t cst_fpmode;
 #if defined(COSET_HAVE_X86)
 /* Nearest even, denormals kept, all exceptions masked; the low six bits are flags that operations leave behind. */
 #define CST_FPMODE_DEFAULT 0x1f80u
-#define CST_FPMODE_FLAGS 0x3fu
+#define CST_FPMODE_FLAGS   0x3fu
 static inline uint64_t cst_fpmode_read(void)
 {
     return _mm_getcsr();
@@ -33,7 +33,7 @@ static inline void cst_fpmode_write(uint64_t mode)
 }
 #elif defined(COSET_HAVE_NEON)
 #define CST_FPMODE_DEFAULT 0u
-#define CST_FPMODE_FLAGS 0u
+#define CST_FPMODE_FLAGS   0u
 static inline uint64_t cst_fpmode_read(void)
 {
     uint64_t mode;
@@ -46,7 +46,7 @@ static inline void cst_fpmode_write(uint64_t mode)
 }
 #else
 #define CST_FPMODE_DEFAULT 0u
-#define CST_FPMODE_FLAGS 0u
+#define CST_FPMODE_FLAGS   0u
 static inline uint64_t cst_fpmode_read(void)
 {
     return CST_FPMODE_DEFAULT;

@@ -23,11 +23,12 @@ printf '#include <math.h>\nint main(int c, char **v) { (void)v; return (int)sqrt
 flags="-std=c17 -O2 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DCOSET_HAVE_NEON=1 -ffp-contract=off -fno-strict-aliasing
   -Wall -Wextra -Werror -I$source/include -I$source/src -I$source/tests"
 
-# The library from the bottom up to the kernels, without the files for other processors.
+# The library from the bottom up to the kernels that have NEON files, without those for other processors.
 rm -rf "$build/objects"
 mkdir "$build/objects"
 cd "$build/objects"
-files=$(find "$source/src/base" "$source/src/cpu" "$source/src/kernels" -name '*.c' \
+kernels=$source/src/kernels
+files=$(find "$source/src/base" "$source/src/cpu" "$kernels/simd" "$kernels/reduce" "$kernels/convert" -name '*.c' \
   ! -name '*_avx2.c' ! -name '*_avx512.c')
 # shellcheck disable=SC2086 # lists of words
 for file in $files; do

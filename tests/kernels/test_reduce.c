@@ -90,7 +90,8 @@ static void check(const test_case *c)
 
 static unsigned pick_divide(coset_op op)
 {
-    static const unsigned some[] = {2, 3, 4, 5, 7, 8, 10, 64, 127, 128, 200, 255, 256, 1000, 65537, 1u << 31, 4000000000u};
+    static const unsigned some[] = {2,   3,   4,   5,   7,    8,     10,       64,         127,
+                                    128, 200, 255, 256, 1000, 65537, 1u << 31, 4000000000u};
     return op == COSET_AVG || ca_below(8) == 0 ? some[ca_below(sizeof some / sizeof *some)] : 1;
 }
 

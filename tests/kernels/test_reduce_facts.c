@@ -28,15 +28,51 @@ static void expect(coset_dtype dtype, coset_op op, int nsrc, const void *scalars
         ca_same(all, out, count, size, what);
     }
 }
-#define F32(...) (const float[]){__VA_ARGS__}
-#define F64(...) (const double[]){__VA_ARGS__}
-#define U16(...) (const uint16_t[]){__VA_ARGS__}
-#define U32(...) (const uint32_t[]){__VA_ARGS__}
-#define U64(...) (const uint64_t[]){__VA_ARGS__}
-#define I8(...) (const int8_t[]){__VA_ARGS__}
-#define U8(...) (const uint8_t[]){__VA_ARGS__}
-#define I32(...) (const int32_t[]){__VA_ARGS__}
-#define I64(...) (const int64_t[]){__VA_ARGS__}
+#define F32(...)                                                                                                       \
+    (const float[])                                                                                                    \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
+#define F64(...)                                                                                                       \
+    (const double[])                                                                                                   \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
+#define U16(...)                                                                                                       \
+    (const uint16_t[])                                                                                                 \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
+#define U32(...)                                                                                                       \
+    (const uint32_t[])                                                                                                 \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
+#define U64(...)                                                                                                       \
+    (const uint64_t[])                                                                                                 \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
+#define I8(...)                                                                                                        \
+    (const int8_t[])                                                                                                   \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
+#define U8(...)                                                                                                        \
+    (const uint8_t[])                                                                                                  \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
+#define I32(...)                                                                                                       \
+    (const int32_t[])                                                                                                  \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
+#define I64(...)                                                                                                       \
+    (const int64_t[])                                                                                                  \
+    {                                                                                                                  \
+        __VA_ARGS__                                                                                                    \
+    }
 
 static void order(void)
 {
@@ -184,8 +220,7 @@ static void modes(void)
 
 int main(int argc, char **argv)
 {
-    static void (*const facts[])(void) = {order,     nans,     zeros,      extremes, halves,
-                                          divisions, wrapping, truncation, modes};
+    static void (*const facts[])(void) = {order, nans, zeros, extremes, halves, divisions, wrapping, truncation, modes};
     ca_begin(argc, argv);
     for (cst_cpu level = 0; level < CST_CPU_COUNT; level++)
         if (ca_level(level))

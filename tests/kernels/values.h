@@ -10,7 +10,8 @@ static inline uint64_t ca_pick(const uint64_t *list, size_t n)
 {
     return list[ca_below(n)];
 }
-#define CA_PICK(...) ca_pick((const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
+#define CA_PICK(...)                                                                                                   \
+    ca_pick((const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / sizeof(uint64_t))
 
 /* Bits of a special value of the type, sign aside: zeros, denormals, ends of the ranges, infinity, quiet and
  * signalling NaNs with payload. */
@@ -18,7 +19,8 @@ static inline uint64_t ca_special(coset_dtype type)
 {
     switch (type) {
     case COSET_F32:
-        return CA_PICK(0, 1, 0x7fffff, 0x800000, 0x3f800000, 0x7f7fffff, 0x7f800000, 0x7f800001, 0x7fc00000, 0x7fedcba9);
+        return CA_PICK(0, 1, 0x7fffff, 0x800000, 0x3f800000, 0x7f7fffff, 0x7f800000, 0x7f800001, 0x7fc00000,
+                       0x7fedcba9);
     case COSET_F64:
         return CA_PICK(0, 1, 0xfffffffffffff, 0x10000000000000, 0x3ff0000000000000, 0x7fefffffffffffff,
                        0x7ff0000000000000, 0x7ff0000000000001, 0x7ff8000000000000, 0x7ffedcba98765432);

@@ -158,8 +158,8 @@ static void count_row(bench *b, const kernel_row *row)
     b->total += b->nplaces * b->nlevels;
 }
 
-static const tool_column columns[] = {
-    {"kernel", -30}, {"level", -7}, {"in", -5}, {"size", 10}, {"us", 10}, {"GB/s", 8}, {"moved GB/s", 10}, {NULL, 0}};
+static const tool_column columns[] = {{"kernel", -30}, {"level", -7}, {"in", -5},         {"size", 10},
+                                      {"us", 10},      {"GB/s", 8},   {"moved GB/s", 10}, {NULL, 0}};
 
 int coset_tool_bench_kernels(int argc, char **argv)
 {

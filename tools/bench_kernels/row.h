@@ -11,16 +11,16 @@ enum { KERNEL_MAX_BUFFERS = 10 };
 
 typedef struct kernel_row kernel_row;
 struct kernel_row {
-    const char *name;    /* "reduce f32 sum 2>1": what a user can filter by */
-    int buffers;         /* how many, of `bytes` each (and 64 KiB of slack behind), 64-byte aligned */
-    double moved;        /* bytes read and written by one run, in units of `bytes` */
-    size_t unit;         /* `bytes` is a multiple of it: the kernel's block */
+    const char *name; /* "reduce f32 sum 2>1": what a user can filter by */
+    int buffers;      /* how many, of `bytes` each (and 64 KiB of slack behind), 64-byte aligned */
+    double moved;     /* bytes read and written by one run, in units of `bytes` */
+    size_t unit;      /* `bytes` is a multiple of it: the kernel's block */
     /* One run over `bytes` of the vector. */
     void (*run)(const kernel_row *row, char *const buffer[], size_t bytes);
     /* Before the measurement; NULL: the buffers hold f32 in [-1, 1). */
     void (*prepare)(const kernel_row *row, char *const buffer[], size_t bytes);
-    const void *arg;     /* for run and prepare */
-    int number[6];       /* for run and prepare */
+    const void *arg; /* for run and prepare */
+    int number[6];   /* for run and prepare */
 };
 
 int coset_tool_bench_kernels(int argc, char **argv);

@@ -23,7 +23,8 @@ static void run_widen(const kernel_row *row, char *const buffer[], size_t bytes)
 }
 static void run_narrow(const kernel_row *row, char *const buffer[], size_t bytes)
 {
-    cst_narrow((coset_dtype)row->number[0], buffer[1], (const float *)(const void *)buffer[0], bytes / sizeof(float), 1);
+    cst_narrow((coset_dtype)row->number[0], buffer[1], (const float *)(const void *)buffer[0], bytes / sizeof(float),
+               1);
 }
 
 /* For comparison: the C library's copy. */
@@ -33,10 +34,20 @@ static void run_memcpy(const kernel_row *row, char *const buffer[], size_t bytes
     memcpy(buffer[1], buffer[0], bytes);
 }
 
-#define REDUCE(name, dtype, op, nsrc, ndst, flags) \
-    {"reduce " name, nsrc + ndst, nsrc + ndst, 4, run_reduce, NULL, NULL, {dtype, op, nsrc, ndst, 0, flags}}
-#define IN_PLACE(name, dtype, op, nsrc, ndst, flags) \
-    {"reduce " name " in place", nsrc, nsrc + ndst, 4, run_reduce, NULL, NULL, {dtype, op, nsrc, ndst, 1, flags}}
+#define REDUCE(name, dtype, op, nsrc, ndst, flags)                                                                     \
+    {                                                                                                                  \
+        "reduce " name, nsrc + ndst, nsrc + ndst, 4, run_reduce, NULL, NULL,                                           \
+        {                                                                                                              \
+            dtype, op, nsrc, ndst, 0, flags                                                                            \
+        }                                                                                                              \
+    }
+#define IN_PLACE(name, dtype, op, nsrc, ndst, flags)                                                                   \
+    {                                                                                                                  \
+        "reduce " name " in place", nsrc, nsrc + ndst, 4, run_reduce, NULL, NULL,                                      \
+        {                                                                                                              \
+            dtype, op, nsrc, ndst, 1, flags                                                                            \
+        }                                                                                                              \
+    }
 
 const kernel_row kernel_rows_reduce[] = {
     {"memcpy", 2, 2, 4, run_memcpy, NULL, NULL, {0}},

@@ -11,11 +11,11 @@
 #include <stdint.h>
 #include <string.h>
 
-#define CST_NAN_F16 0x7e00u
+#define CST_NAN_F16  0x7e00u
 #define CST_NAN_BF16 0x7fc0u
-#define CST_NAN_F32 0x7fc00000u
-#define CST_NAN_F64 0x7ff8000000000000u
-#define CST_INF_F32 0x7f800000u
+#define CST_NAN_F32  0x7fc00000u
+#define CST_NAN_F64  0x7ff8000000000000u
+#define CST_INF_F32  0x7f800000u
 
 static inline uint32_t cst_f32_bits(float x)
 {

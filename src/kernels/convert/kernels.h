@@ -30,5 +30,8 @@ static void narrow_bf16_pass(const cst_pass *pass)
     pass_run(pass, &kind_narrow_bf16, NULL);
 }
 
-#define CST_CONVERT_TABLE {widen_f16_pass, widen_bf16_pass, narrow_f16_pass, narrow_bf16_pass}
+#define CST_CONVERT_TABLE                                                                                              \
+    {                                                                                                                  \
+        widen_f16_pass, widen_bf16_pass, narrow_f16_pass, narrow_bf16_pass                                             \
+    }
 #endif

@@ -9,10 +9,10 @@
 #include "kernels/simd/kinds.h"
 
 /* The kernel NAME: elements of `kind` combined by `op`. */
-#define KERNEL(name, kind, op)             \
-    static void name(const cst_pass *pass) \
-    {                                      \
-        pass_run(pass, &kind, op);         \
+#define KERNEL(name, kind, op)                                                                                         \
+    static void name(const cst_pass *pass)                                                                             \
+    {                                                                                                                  \
+        pass_run(pass, &kind, op);                                                                                     \
     }
 
 KERNEL(f32_sum, kind_f32, add_f32)
@@ -65,9 +65,11 @@ KERNEL(u64_min, kind_u64, min_u64)
 KERNEL(u64_max, kind_u64, max_u64)
 KERNEL(u64_prod, kind_u64, mul_i64)
 
+/* clang-format off */
 #define ROW(type) {type##_sum, type##_sum, type##_min, type##_max, type##_prod}
 #define CST_REDUCE_TABLE {{ \
     [COSET_F32] = ROW(f32), [COSET_F64] = ROW(f64), [COSET_F16] = ROW(f16), [COSET_BF16] = ROW(bf16), \
     [COSET_I8] = ROW(i8), [COSET_U8] = ROW(u8), [COSET_I32] = ROW(i32), [COSET_U32] = ROW(u32), \
     [COSET_I64] = ROW(i64), [COSET_U64] = ROW(u64)}}
+/* clang-format on */
 #endif

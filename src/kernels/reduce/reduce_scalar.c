@@ -231,20 +231,20 @@ static const integer_type i8 = {1, true}, u8 = {1, false}, i32 = {4, true}, u32 
                           u64 = {8, false};
 
 /* --- the kernels --- */
-#define FLOAT(type, op)                           \
-    static void type##_##op(const cst_pass *pass) \
-    {                                             \
-        reduce_float(pass, &type, op##_float);    \
+#define FLOAT(type, op)                                                                                                \
+    static void type##_##op(const cst_pass *pass)                                                                      \
+    {                                                                                                                  \
+        reduce_float(pass, &type, op##_float);                                                                         \
     }
-#define DOUBLE(op)                              \
-    static void f64_##op(const cst_pass *pass)  \
-    {                                           \
-        reduce_double(pass, op##_double);       \
+#define DOUBLE(op)                                                                                                     \
+    static void f64_##op(const cst_pass *pass)                                                                         \
+    {                                                                                                                  \
+        reduce_double(pass, op##_double);                                                                              \
     }
-#define INTEGER(type, op)                          \
-    static void type##_##op(const cst_pass *pass)  \
-    {                                              \
-        reduce_integer(pass, &type, op##_integer); \
+#define INTEGER(type, op)                                                                                              \
+    static void type##_##op(const cst_pass *pass)                                                                      \
+    {                                                                                                                  \
+        reduce_integer(pass, &type, op##_integer);                                                                     \
     }
 #define EVERY_OP(family, type) family(type, sum) family(type, min) family(type, max) family(type, prod)
 
@@ -262,8 +262,17 @@ EVERY_OP(INTEGER, u32)
 EVERY_OP(INTEGER, i64)
 EVERY_OP(INTEGER, u64)
 
-#define ROW(type) {type##_sum, type##_sum, type##_min, type##_max, type##_prod}
-const cst_reduce_table cst_reduce_scalar = {{
-    [COSET_F32] = ROW(f32), [COSET_F64] = ROW(f64), [COSET_F16] = ROW(f16), [COSET_BF16] = ROW(bf16),
-    [COSET_I8] = ROW(i8), [COSET_U8] = ROW(u8), [COSET_I32] = ROW(i32), [COSET_U32] = ROW(u32),
-    [COSET_I64] = ROW(i64), [COSET_U64] = ROW(u64)}};
+#define ROW(type)                                                                                                      \
+    {                                                                                                                  \
+        type##_sum, type##_sum, type##_min, type##_max, type##_prod                                                    \
+    }
+const cst_reduce_table cst_reduce_scalar = {{[COSET_F32] = ROW(f32),
+                                             [COSET_F64] = ROW(f64),
+                                             [COSET_F16] = ROW(f16),
+                                             [COSET_BF16] = ROW(bf16),
+                                             [COSET_I8] = ROW(i8),
+                                             [COSET_U8] = ROW(u8),
+                                             [COSET_I32] = ROW(i32),
+                                             [COSET_U32] = ROW(u32),
+                                             [COSET_I64] = ROW(i64),
+                                             [COSET_U64] = ROW(u64)}};

@@ -46,17 +46,18 @@ static inline vec settle_integer(vec v)
 #define F32_LANES (VEC_BYTES / 4)
 
 /* Sources in F32, F16 or BF16, destinations in one of them: these parts of a pass_kind are put together below. */
-#define SOURCE_F32 .load = load, .load_part = load_part, .in = 4
-#define SOURCE_F16 .load = load_f16, .load_part = load_f16_part, .in = 2
+#define SOURCE_F32  .load = load, .load_part = load_part, .in = 4
+#define SOURCE_F16  .load = load_f16, .load_part = load_f16_part, .in = 2
 #define SOURCE_BF16 .load = load_bf16, .load_part = load_bf16_part, .in = 2
-#define TARGET_F32 .store = store, .store_part = store_part, .stream = stream, .out = 4, .settle = settle_f32
-#define TARGET_LOW .store = store_low, .store_part = store_part, .stream = stream_low, .out = 2
-#define TARGET_F16 TARGET_LOW, .settle = settle_f16
+#define TARGET_F32  .store = store, .store_part = store_part, .stream = stream, .out = 4, .settle = settle_f32
+#define TARGET_LOW  .store = store_low, .store_part = store_part, .stream = stream_low, .out = 2
+#define TARGET_F16  TARGET_LOW, .settle = settle_f16
 #define TARGET_BF16 TARGET_LOW, .settle = settle_bf16
-#define VIA_F32 .lanes = F32_LANES, .scale = scale_f32, .divide = divide_f32
+#define VIA_F32     .lanes = F32_LANES, .scale = scale_f32, .divide = divide_f32
 
-#define PLAIN(bytes) .lanes = VEC_BYTES / bytes, .in = bytes, .out = bytes, \
-                     .load = load, .load_part = load_part, .store = store, .store_part = store_part, .stream = stream
+#define PLAIN(bytes)                                                                                                   \
+    .lanes = VEC_BYTES / bytes, .in = bytes, .out = bytes, .load = load, .load_part = load_part, .store = store,       \
+    .store_part = store_part, .stream = stream
 
 static const pass_kind kind_f32 = {VIA_F32, SOURCE_F32, TARGET_F32};
 static const pass_kind kind_f16 = {VIA_F32, SOURCE_F16, TARGET_F16};

@@ -27,7 +27,7 @@ typedef struct {
     vec (*load_part)(const void *p, size_t bytes); /* fewer than a vector's; the other lanes are 0 */
     void (*store)(void *p, vec v);
     void (*store_part)(void *p, vec v, size_t bytes);
-    void (*stream)(void *p, vec v); /* non-temporal; p is aligned to lanes * out */
+    void (*stream)(void *p, vec v);              /* non-temporal; p is aligned to lanes * out */
     vec (*scale)(vec v, const cst_divisor *by);  /* division by a power of two */
     vec (*divide)(vec v, const cst_divisor *by); /* division by any number */
     vec (*settle)(vec v);                        /* the last step: canonical NaN, narrowing */

@@ -19,7 +19,7 @@ enum {
 typedef struct {
     bool power_of_two; /* then x / n == x * (1 / n) exactly */
     unsigned n;
-    int shift;         /* log2 n, for a power of two */
+    int shift; /* log2 n, for a power of two */
     float f32, f32_inverse;
     double f64;
     uint16_t reciprocal8; /* x / n == x * reciprocal8 >> 16 for 0 <= x <= 255 */

@@ -25,12 +25,12 @@ typedef __m256i vec;
 typedef __m128i half_vec;
 #define VEC_BYTES 32
 
-#define PS(v) _mm256_castsi256_ps(v)
-#define PD(v) _mm256_castsi256_pd(v)
-#define FROM_PS(v) _mm256_castps_si256(v)
-#define FROM_PD(v) _mm256_castpd_si256(v)
-#define LOW(v) _mm256_castsi256_si128(v)
-#define HIGH(v) _mm256_extracti128_si256(v, 1)
+#define PS(v)           _mm256_castsi256_ps(v)
+#define PD(v)           _mm256_castsi256_pd(v)
+#define FROM_PS(v)      _mm256_castps_si256(v)
+#define FROM_PD(v)      _mm256_castpd_si256(v)
+#define LOW(v)          _mm256_castsi256_si128(v)
+#define HIGH(v)         _mm256_extracti128_si256(v, 1)
 #define JOIN(low, high) _mm256_inserti128_si256(_mm256_castsi128_si256(low), high, 1)
 
 /* --- memory --- */
@@ -298,8 +298,8 @@ static inline vec add_i64(vec a, vec b)
 /* Modulo 2^64 the product of the high words falls away. */
 static inline vec mul_i64(vec a, vec b)
 {
-    vec cross = _mm256_add_epi64(_mm256_mul_epu32(_mm256_srli_epi64(a, 32), b),
-                                 _mm256_mul_epu32(a, _mm256_srli_epi64(b, 32)));
+    vec cross =
+        _mm256_add_epi64(_mm256_mul_epu32(_mm256_srli_epi64(a, 32), b), _mm256_mul_epu32(a, _mm256_srli_epi64(b, 32)));
     return _mm256_add_epi64(_mm256_mul_epu32(a, b), _mm256_slli_epi64(cross, 32));
 }
 /* a > b as unsigned numbers. */

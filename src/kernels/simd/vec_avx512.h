@@ -10,8 +10,8 @@ typedef __m512i vec;
 typedef __m256i half_vec;
 #define VEC_BYTES 64
 
-#define PS(v) _mm512_castsi512_ps(v)
-#define PD(v) _mm512_castsi512_pd(v)
+#define PS(v)      _mm512_castsi512_ps(v)
+#define PD(v)      _mm512_castsi512_pd(v)
 #define FROM_PS(v) _mm512_castps_si512(v)
 #define FROM_PD(v) _mm512_castpd_si512(v)
 
@@ -149,7 +149,8 @@ static inline vec divide_f64(vec v, const cst_divisor *by)
 }
 static inline vec settle_f64(vec v)
 {
-    return _mm512_mask_mov_epi64(v, _mm512_cmp_pd_mask(PD(v), PD(v), _CMP_UNORD_Q), _mm512_set1_epi64(0x7ff8000000000000));
+    return _mm512_mask_mov_epi64(v, _mm512_cmp_pd_mask(PD(v), PD(v), _CMP_UNORD_Q),
+                                 _mm512_set1_epi64(0x7ff8000000000000));
 }
 
 /* --- 8-bit integers --- */
@@ -188,8 +189,7 @@ static inline __m256i divide_i8_half(__m256i x, const cst_divisor *by)
 }
 static inline __m256i divide_u8_half(__m256i x, const cst_divisor *by)
 {
-    return _mm512_cvtepi16_epi8(
-        _mm512_mulhi_epu16(_mm512_cvtepu8_epi16(x), _mm512_set1_epi16((short)by->reciprocal8)));
+    return _mm512_cvtepi16_epi8(_mm512_mulhi_epu16(_mm512_cvtepu8_epi16(x), _mm512_set1_epi16((short)by->reciprocal8)));
 }
 static inline vec divide_i8(vec v, const cst_divisor *by)
 {

@@ -11,16 +11,16 @@ typedef uint8x16_t vec;
 typedef uint16x4_t half_vec;
 #define VEC_BYTES 16
 
-#define F32(v) vreinterpretq_f32_u8(v)
-#define F64(v) vreinterpretq_f64_u8(v)
-#define S8(v) vreinterpretq_s8_u8(v)
-#define S32(v) vreinterpretq_s32_u8(v)
-#define U32(v) vreinterpretq_u32_u8(v)
-#define S64(v) vreinterpretq_s64_u8(v)
-#define U64(v) vreinterpretq_u64_u8(v)
+#define F32(v)      vreinterpretq_f32_u8(v)
+#define F64(v)      vreinterpretq_f64_u8(v)
+#define S8(v)       vreinterpretq_s8_u8(v)
+#define S32(v)      vreinterpretq_s32_u8(v)
+#define U32(v)      vreinterpretq_u32_u8(v)
+#define S64(v)      vreinterpretq_s64_u8(v)
+#define U64(v)      vreinterpretq_u64_u8(v)
 #define FROM_F32(v) vreinterpretq_u8_f32(v)
 #define FROM_F64(v) vreinterpretq_u8_f64(v)
-#define FROM_S8(v) vreinterpretq_u8_s8(v)
+#define FROM_S8(v)  vreinterpretq_u8_s8(v)
 #define FROM_S32(v) vreinterpretq_u8_s32(v)
 #define FROM_U32(v) vreinterpretq_u8_u32(v)
 #define FROM_S64(v) vreinterpretq_u8_s64(v)
@@ -245,11 +245,13 @@ static inline uint32x2_t divide_u32_half(uint32x2_t x, const cst_divisor *by)
 }
 static inline vec divide_i32(vec v, const cst_divisor *by)
 {
-    return FROM_S32(vcombine_s32(divide_i32_half(vget_low_s32(S32(v)), by), divide_i32_half(vget_high_s32(S32(v)), by)));
+    return FROM_S32(
+        vcombine_s32(divide_i32_half(vget_low_s32(S32(v)), by), divide_i32_half(vget_high_s32(S32(v)), by)));
 }
 static inline vec divide_u32(vec v, const cst_divisor *by)
 {
-    return FROM_U32(vcombine_u32(divide_u32_half(vget_low_u32(U32(v)), by), divide_u32_half(vget_high_u32(U32(v)), by)));
+    return FROM_U32(
+        vcombine_u32(divide_u32_half(vget_low_u32(U32(v)), by), divide_u32_half(vget_high_u32(U32(v)), by)));
 }
 static inline vec scale_i32(vec v, const cst_divisor *by)
 {
