@@ -92,19 +92,26 @@ int coset_comm_fd(const coset_comm *comm)
     return fd;
 }
 
+static void add_stats(coset_stats *sum, const coset_comm *c)
+{
+    coset_transport_counters n;
+    c->transport->ops->counters(c->transport, &n);
+    sum->sent_bytes += n.sent_bytes + c->direct_sent;
+    sum->received_bytes += n.received_bytes + c->direct_received;
+    sum->wire_sent_bytes += n.wire_sent_bytes + c->direct_sent;
+    sum->wire_received_bytes += n.wire_received_bytes + c->direct_received;
+    sum->wait_s += (double)atomic_load(&c->wait_ns) * 1e-9;
+}
+
 coset_status coset_comm_stats(const coset_comm *comm, coset_stats *out)
 {
-    if (!comm || !out)
+    if (!comm || !out || out->struct_size < sizeof out->struct_size)
         return COSET_ERR_ARGUMENT;
-    coset_transport_counters n;
-    comm->transport->ops->counters(comm->transport, &n);
-    coset_stats s = {
-        .struct_size = out->struct_size, .operations = atomic_load(&comm->operations),
-        .sent_bytes = n.sent_bytes + comm->direct_sent, .received_bytes = n.received_bytes + comm->direct_received,
-        .wire_sent_bytes = n.wire_sent_bytes + comm->direct_sent,
-        .wire_received_bytes = n.wire_received_bytes + comm->direct_received,
-        .wait_s = (double)atomic_load(&comm->wait_ns) * 1e-9,
-    };
+    coset_stats s = {.struct_size = out->struct_size, .operations = atomic_load(&comm->operations)};
+    const coset_comm *parts[] = {comm, comm->nodes.node, comm->nodes.cross};
+    for (int i = 0; i < 3; i++)
+        if (parts[i])
+            add_stats(&s, parts[i]);
     memcpy(out, &s, out->struct_size < sizeof s ? out->struct_size : sizeof s);
     return COSET_OK;
 }

@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "coll/build.h"
 #include "coll/bulk.h"
+#include "coll/hier.h"
 #include "coll/shared.h"
 #include "kernels/reduce/reduce.h"
 
@@ -153,6 +154,10 @@ static coset_status start(coset_comm *c, cst_operation *op)
         op->phase = ENTERED;
         return take_path(c, op);
     }
+    if (cst_hier_wanted(c, &op->call)) {
+        coset_status heard = cst_comm_check_heard(c, op);
+        return heard == COSET_OK ? cst_hier_run(c, op) : heard;
+    }
     coset_status status = schedule_begin(c, op);
     op->phase = SCHEDULE;
     return status == COSET_OK ? schedule_step(c, op) : status;
@@ -220,6 +225,12 @@ void cst_coll_prepare(coset_comm *c, const cst_call *call, cst_operation *op)
 coset_status cst_coll_supported(coset_comm *c, const cst_call *call)
 {
     if (call->kind != CST_ALLREDUCE)
+        return COSET_OK;
+    if (c->settings.algorithm == CST_ALGO_HIER && (!cst_hier_possible(c) || c->settings.rank_order))
+        return cst_comm_note(c, COSET_ERR_UNSUPPORTED, c->settings.rank_order
+                             ? "algorithm hier does not sum in rank order, which rank_order asks for; use auto"
+                             : "algorithm hier needs several hosts with several ranks on one of them; use auto");
+    if (c->settings.algorithm == CST_ALGO_HIER)
         return COSET_OK;
     cst_plan plan = plan_of(c, call);
     coset_error why = COSET_ERROR_INIT;

@@ -7,6 +7,7 @@
 #define CST_COMM_COMM_H
 #include "base/clock.h"
 #include "base/flag.h"
+#include "comm/nodes.h"
 #include "comm/operation.h"
 #include "comm/poison.h"
 #include "comm/recorder.h"
@@ -64,6 +65,7 @@ typedef struct cst_allocation {
     struct cst_allocation *next;
     void *ptr;
     size_t bytes;
+    enum { CST_MEMORY_OWN, CST_MEMORY_MAPPED, CST_MEMORY_OF_NODE } kind; /* free(), the transport's, the node group's */
 } cst_allocation;
 
 struct coset_comm {
@@ -74,6 +76,7 @@ struct coset_comm {
     coset_transport_caps caps;
     cst_settings settings;
     char (*hosts)[64];          /* host name of each rank, for messages */
+    cst_nodes nodes;            /* ranks by host */
     cst_control **control;      /* each rank's control area, or NULL where ranks share no memory */
     cst_patience patience;
     cst_queue queue;
@@ -83,7 +86,7 @@ struct coset_comm {
     cst_recorder recorder;
     uint64_t *pair_sent, *pair_received; /* numbers of the next send to and receive from each rank; under queue.lock */
     cst_heard *heard;                    /* messages: the newest entry of each peer (watch.c) */
-    coset_entry current;                 /* messages: the entry under way here */
+    coset_entry current;                 /* of the collective under way here, or the last one */
     unsigned char *departed;             /* ranks that said goodbye */
     _Atomic uint64_t operations;
     _Atomic uint64_t wait_ns;
@@ -169,6 +172,10 @@ typedef struct {
 coset_oob cst_members_oob(cst_members *m);
 /* The out-of-band primitive among all ranks, for the operation under way. */
 coset_status cst_members_all(cst_members *m, coset_comm *c, uint64_t op, int **ranks);
+/* As part of operation `sequence`: a communicator per color, with other settings. `tag_space` tells several splits of one
+ * operation apart. color < 0: *sub = NULL. */
+coset_status cst_comm_split_as(coset_comm *c, uint64_t sequence, uint32_t tag_space, int color, int key, const cst_settings *settings,
+                               coset_comm **sub);
 coset_status cst_comm_split(coset_comm *c, int color, int key, coset_comm **sub);
 coset_status cst_comm_shrink(coset_comm *c, coset_comm **survivors);
 #endif

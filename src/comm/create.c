@@ -104,6 +104,7 @@ static coset_status agree(const coset_oob *oob, coset_status mine, int timeout_m
 static void free_parts(coset_comm *c)
 {
     free(c->hosts);
+    cst_nodes_free(&c->nodes);
     free(c->control);
     free(c->pair_sent);
     free(c->pair_received);
@@ -139,11 +140,16 @@ static coset_comm *allocate(const coset_oob *oob, const cst_settings *settings)
     return c;
 }
 
-static int ranks_on_my_host(const hello *all, int rank, int size)
+static const char *identity_of(const void *all, int rank)
+{
+    return ((const hello *)all)[rank].identity;
+}
+
+static int ranks_on_my_host(const coset_comm *c)
 {
     int n = 0;
-    for (int r = 0; r < size; r++)
-        n += !strcmp(all[r].identity, all[rank].identity);
+    for (int r = 0; r < c->size; r++)
+        n += c->nodes.node_of[r] == c->nodes.node_of[c->rank];
     return n;
 }
 
@@ -218,15 +224,17 @@ static coset_status join(coset_comm *c, const coset_oob *oob, const coset_transp
         all[r].host[sizeof all[r].host - 1] = 0;
         memcpy(c->hosts[r], all[r].host, sizeof c->hosts[r]);
     }
-    int local = ranks_on_my_host(all, c->rank, c->size);
-    c->patience = cst_patience_for(local);
-    int one_host = 1;
-    for (int r = 1; r < c->size; r++)
-        one_host &= !strcmp(all[0].identity, all[r].identity);
     coset_error own = COSET_ERROR_INIT; /* `why` may be NULL, the others want the text all the same */
-    const coset_transport_ops *ops = plugin ? plugin : choose_transport(&c->settings, one_host, &own);
-    status = ops ? COSET_OK : own.status;
-    if (plugin)
+    const coset_transport_ops *ops = NULL;
+    status = cst_nodes_find(&c->nodes, c->size, identity_of, all);
+    if (status != COSET_OK)
+        cst_fail(&own, status, -1, "no memory for %d ranks", c->size);
+    if (status == COSET_OK) {
+        c->patience = cst_patience_for(ranks_on_my_host(c));
+        ops = plugin ? plugin : choose_transport(&c->settings, c->nodes.nodes == 1, &own);
+        status = ops ? COSET_OK : own.status;
+    }
+    if (status == COSET_OK && plugin)
         status = check_plugin(plugin, &own);
     status = agree(oob, status, limit, &own);
     if (status == COSET_OK) {
@@ -286,13 +294,13 @@ void cst_comm_wait_for_writers(coset_comm *c)
             cst_pause();
 }
 
-/* Mapped memory went with the transport. */
+/* Mapped memory went with its transport. */
 static void free_allocations(coset_comm *c)
 {
     while (c->allocations) {
         cst_allocation *a = c->allocations;
         c->allocations = a->next;
-        if (!(c->caps.flags & COSET_CAN_MAP))
+        if (a->kind == CST_MEMORY_OWN)
             free(a->ptr);
         free(a);
     }
@@ -305,6 +313,7 @@ void cst_comm_destroy(coset_comm *c)
     cst_comm_cancel_all(c, COSET_ERR_ABORTED);
     if (cst_poison_status(&c->poison) != COSET_OK)
         cst_comm_wait_for_writers(c);
+    cst_nodes_free(&c->nodes); /* first: their ranks may still wait in them */
     c->transport->ops->destroy(c->transport);
     free_allocations(c);
     if (c->queue.event_fd >= 0) {

@@ -64,6 +64,7 @@ static void begin(coset_comm *c, cst_operation *op)
     op->entry = cst_entry_make(&op->call, op->sequence);
     if (is_pairwise(op))
         return;
+    c->current = op->entry;
     int timed = op->call.count * coset_dtype_size(op->call.dtype) >= TIMED_BYTES;
     op->record = cst_recorder_begin(&c->recorder, &op->call, op->sequence, timed);
 }

@@ -53,8 +53,9 @@ static coset_status allgather(void *ctx, const void *send, void *recv, size_t by
     transfer *transfers = calloc((size_t)count, sizeof *transfers);
     if (!transfers)
         return COSET_ERR_MEMORY;
-    cst_call call = {.kind = CST_SPLIT, .count = bytes};
-    coset_entry entry = cst_entry_make(&call, m->op);
+    cst_call regroup = {.kind = CST_SPLIT};
+    /* part of the operation under way, whose record all its messages carry; a regrouping after a failure has its own */
+    coset_entry entry = m->dead ? cst_entry_make(&regroup, m->op) : m->comm->current;
     coset_status status = COSET_OK;
     for (int i = 0; i < m->size && status == COSET_OK; i++) {
         if (i == m->rank)
@@ -129,6 +130,39 @@ static int index_of(const int *ranks, int n, int rank)
     return -1;
 }
 
+/* More rounds than creating a communicator takes. */
+#define ROUNDS_PER_SPLIT 4096
+
+coset_status cst_comm_split_as(coset_comm *c, uint64_t sequence, uint32_t tag_space, int color, int key, const cst_settings *settings,
+                               coset_comm **sub)
+{
+    int *ranks = NULL;
+    cst_members world;
+    coset_status status = cst_members_all(&world, c, sequence, &ranks);
+    split_choice *all = calloc((size_t)(unsigned)c->size, sizeof *all);
+    if (!all)
+        status = COSET_ERR_MEMORY;
+    split_choice mine = {color, key, c->rank};
+    world.round = tag_space * ROUNDS_PER_SPLIT;
+    *sub = NULL;
+    if (status == COSET_OK)
+        status = allgather(&world, &mine, all, sizeof mine, c->settings.late_ms);
+    if (status == COSET_OK && color >= 0) {
+        int n = gather_color(all, c->size, color, ranks);
+        /* groups share no pair of ranks, so their keys cannot clash whatever number of rounds each takes */
+        cst_members group = {.comm = c, .members = ranks, .size = n, .rank = index_of(ranks, n, c->rank), .op = sequence,
+                             .round = world.round};
+        coset_oob oob = cst_members_oob(&group);
+        coset_error why = COSET_ERROR_INIT;
+        status = cst_comm_create(&oob, settings, c->plugin, sub, &why);
+        if (status != COSET_OK)
+            cst_comm_note(c, status, "split: %s", why.text);
+    }
+    free(all);
+    free(ranks);
+    return status;
+}
+
 typedef struct {
     int color, key;
     coset_comm *sub;
@@ -137,29 +171,7 @@ typedef struct {
 static coset_status split_body(coset_comm *c, uint64_t sequence, void *arg)
 {
     split_request *request = arg;
-    int *ranks = NULL;
-    cst_members world;
-    coset_status status = cst_members_all(&world, c, sequence, &ranks);
-    split_choice *all = calloc((size_t)c->size, sizeof *all);
-    if (!all)
-        status = COSET_ERR_MEMORY;
-    split_choice mine = {request->color, request->key, c->rank};
-    if (status == COSET_OK)
-        status = allgather(&world, &mine, all, sizeof mine, c->settings.late_ms);
-    if (status == COSET_OK && mine.color >= 0) {
-        int n = gather_color(all, c->size, mine.color, ranks);
-        /* groups share no pair of ranks, so their keys cannot clash whatever number of rounds each takes */
-        cst_members group = {.comm = c, .members = ranks, .size = n, .rank = index_of(ranks, n, c->rank), .op = sequence,
-                             .round = world.round};
-        coset_oob oob = cst_members_oob(&group);
-        coset_error why = COSET_ERROR_INIT;
-        status = cst_comm_create(&oob, &c->settings, c->plugin, &request->sub, &why);
-        if (status != COSET_OK)
-            cst_comm_note(c, status, "coset_comm_split: %s", why.text);
-    }
-    free(all);
-    free(ranks);
-    return status;
+    return cst_comm_split_as(c, sequence, 0, request->color, request->key, &c->settings, &request->sub);
 }
 
 coset_status cst_comm_split(coset_comm *c, int color, int key, coset_comm **sub)

@@ -23,25 +23,56 @@ static coset_status agree(const coset_oob *oob, coset_status mine, int timeout_m
     return status;
 }
 
-static coset_status alloc_body(coset_comm *c, uint64_t sequence, void *arg)
+static coset_status alloc_mapped(coset_comm *c, uint64_t sequence, cst_allocation *a, coset_error *why)
 {
-    cst_allocation *a = arg;
     int *ranks;
     cst_members m;
     coset_status status = cst_members_all(&m, c, sequence, &ranks);
     if (status != COSET_OK)
         return status;
     coset_oob oob = cst_members_oob(&m);
-    coset_error why = COSET_ERROR_INIT;
-    if (maps(c)) {
-        status = c->transport->ops->alloc(c->transport, &oob, a->bytes, &a->ptr, &why);
-    } else {
-        a->ptr = cst_alloc_aligned(64, a->bytes);
-        status = agree(&oob, a->ptr ? COSET_OK : COSET_ERR_MEMORY, c->settings.late_ms);
-        if (status != COSET_OK)
-            free(a->ptr);
-    }
+    a->kind = CST_MEMORY_MAPPED;
+    status = c->transport->ops->alloc(c->transport, &oob, a->bytes, &a->ptr, why);
     free(ranks);
+    return status;
+}
+
+static coset_status alloc_plain(coset_comm *c, uint64_t sequence, cst_allocation *a)
+{
+    int *ranks;
+    cst_members m;
+    coset_status status = cst_members_all(&m, c, sequence, &ranks);
+    if (status != COSET_OK)
+        return status;
+    coset_oob oob = cst_members_oob(&m);
+    a->kind = CST_MEMORY_OWN;
+    a->ptr = cst_alloc_aligned(64, a->bytes);
+    status = agree(&oob, a->ptr ? COSET_OK : COSET_ERR_MEMORY, c->settings.late_ms);
+    free(ranks);
+    if (status != COSET_OK)
+        free(a->ptr);
+    return status;
+}
+
+/* Between hosts nothing can be mapped, but the ranks of one host can still share it (coll/hier.c reduces in it). */
+static coset_status alloc_of_node(coset_comm *c, uint64_t sequence, cst_allocation *a)
+{
+    coset_status status = cst_nodes_make(c, sequence);
+    a->kind = CST_MEMORY_OF_NODE;
+    return status == COSET_OK ? cst_comm_alloc(c->nodes.node, a->bytes, &a->ptr) : status;
+}
+
+static coset_status alloc_body(coset_comm *c, uint64_t sequence, void *arg)
+{
+    cst_allocation *a = arg;
+    coset_error why = COSET_ERROR_INIT;
+    coset_status status;
+    if (maps(c))
+        status = alloc_mapped(c, sequence, a, &why);
+    else if (c->nodes.nodes > 1 && c->nodes.most > 1)
+        status = alloc_of_node(c, sequence, a);
+    else
+        status = alloc_plain(c, sequence, a);
     if (status != COSET_OK)
         return cst_comm_note(c, status, "coset_alloc of %zu bytes: %s", a->bytes, why.text[0] ? why.text : coset_strerror(status));
     a->next = c->allocations;
@@ -79,7 +110,11 @@ static coset_status free_body(coset_comm *c, uint64_t sequence, void *arg)
         return cst_comm_note(c, COSET_ERR_ARGUMENT, "coset_free: not a pointer that coset_alloc gave");
     cst_allocation *a = *place;
     coset_status status = COSET_OK;
-    if (maps(c)) {
+    if (a->kind == CST_MEMORY_OF_NODE) {
+        status = cst_comm_free(c->nodes.node, a->ptr);
+        if (status != COSET_OK)
+            return status;
+    } else if (a->kind == CST_MEMORY_MAPPED) {
         int *ranks;
         cst_members m;
         status = cst_members_all(&m, c, sequence, &ranks);

@@ -219,7 +219,6 @@ void cst_comm_heard(void *comm, int peer, uint64_t op, const coset_entry *entry)
 
 coset_status cst_comm_check_heard(coset_comm *c, const cst_operation *op)
 {
-    c->current = op->entry;
     for (int r = 0; r < c->size; r++) {
         const cst_heard *h = &c->heard[r];
         if (h->known && h->op == op->sequence && !cst_entry_equal(&h->entry, &op->entry))
