@@ -56,9 +56,8 @@ size_t cst_block_bytes(cst_block_desc desc, uint32_t n, uint32_t count, size_t e
         memset(classes, desc.class, sizeof classes);
         return cst_packed_bytes(classes, n / CST_UNIT);
     case CST_CODE_WIDE:
-        return ((size_t)n * desc.class + 7) / 8;
     case CST_CODE_PLAIN:
-        return (size_t)n * desc.class / 8;
+        return ((size_t)n * desc.class + 7) / 8;
     default:
         return 0;
     }

@@ -129,7 +129,7 @@ static const struct {
     [CST_CODE_E8] = {CST_CLASS_MIN, CST_CLASS_MAX, true},
     [CST_CODE_ENTROPY] = {0, CST_MODELS - 1, true},
     [CST_CODE_WIDE] = {1, 62, true},
-    [CST_CODE_PLAIN] = {32, 64, true},
+    [CST_CODE_PLAIN] = {1, 64, true},
 };
 
 uint32_t cst_desc_pack(cst_block_desc d)
@@ -146,7 +146,7 @@ bool cst_desc_unpack(uint32_t bits, cst_block_desc *d)
         return false;
     if ((d->code == CST_CODE_Z || d->code == CST_CODE_E8) && !cst_class_valid(d->class))
         return false;
-    if (d->code == CST_CODE_PLAIN && d->class != 32 && d->class != 64)
+    if (d->code == CST_CODE_PLAIN && d->class > 16 && d->class != 32 && d->class != 64)
         return false;
     return code_rules[d->code].step ? d->step >= CST_STEP_LOW && d->step <= CST_STEP_HIGH : d->step == 0;
 }

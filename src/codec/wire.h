@@ -70,7 +70,7 @@ typedef enum {
     CST_CODE_E8 = 4,      /* ... of E8, in basis coordinates */
     CST_CODE_ENTROPY = 5, /* integers of the cubic lattice, entropy coded: class = model (cst_model_of_class) */
     CST_CODE_WIDE = 6,    /* cubic lattice in f64: colours modulo 2^class, class bits each */
-    CST_CODE_PLAIN = 7    /* whole integers: 32 bits each, or (class 64) 64 bits */
+    CST_CODE_PLAIN = 7    /* integers: whole ones of 32 or (WIDE) 64 bits, or 1 to 16 bits above a colour, class bits each */
 } cst_block_code;
 #define CST_CODE_COUNT 8
 

@@ -60,6 +60,13 @@ double cst_reference_down(const cst_plan_rules *rules, double s2, double r2)
     return energy > 0 ? (r2 + s2 / rules->ranks) / energy : 0;
 }
 
+double cst_reference_of_indices(const cst_plan_rules *rules, uint16_t s2, uint16_t r2)
+{
+    uint16_t top = s2 > r2 ? s2 : r2;
+    int unit = ((int)top - 32768) / 32;
+    return cst_reference_down(rules, cst_energy_value(s2, unit), cst_energy_value(r2, unit));
+}
+
 static double coarse_radius(uint8_t code, double modulus) /* in steps */
 {
     return code == CST_CODE_E8 ? modulus / (root2 * reach_e8) : modulus / (2 * reach_z);
@@ -138,31 +145,51 @@ cst_plan cst_plan_up(const cst_plan_rules *rules, double s2, double r2, double d
     return best;
 }
 
-/* Largest need among 16 cells of n - 1 receivers, over root 2 sigma (E8), or coordinates, over 2 sigma (Z): root mean
- * squares of simulated maxima, exact to 1 % for n = 2, 8, 32. */
+/* Largest need among 16 cells (E8) or 128 coordinates (Z) of n - 1 receivers, over root 2 or 2 deviations: mean of the
+ * logarithm, simulated; exact to 1 % for n = 2, 8, 32. And the deviation of that logarithm. */
 static double typical_reach(uint8_t code, int ranks)
 {
     double ln = 0.6931471805599453 * cst_log2(ranks - 1);
     return code == CST_CODE_E8 ? sqrt(11.84 + 2.14 * ln) : sqrt(7.94 + 1.88 * ln);
 }
 
-static cst_plan down_modulo(const cst_plan_rules *rules, uint8_t code, double v, double a2, double d2, uint8_t up,
+static double reach_deviation(int ranks)
+{
+    return 0.157 / (1 + 0.13 * cst_log2(ranks - 1));
+}
+
+/* Expected class over a distribution of needs: five equally likely ones. A quarter is a class's share of a bit. */
+static double expected_bits(double residual, double deviation, double off)
+{
+    static const double quantile[5] = {-1.2816, -0.5244, 0, 0.5244, 1.2816};
+    double bits = 0;
+    for (int i = 0; i < 5; i++) {
+        uint32_t class = cst_class_for((float)(residual * cst_exp2(deviation * quantile[i]) + off));
+        if (!class)
+            return HUGE_VAL;
+        bits += class / 20.0;
+    }
+    return bits;
+}
+
+/* sigma2: variance of the sent point less a multiple of a decoded vector. */
+static cst_plan down_modulo(const cst_plan_rules *rules, uint8_t code, double sigma2, double a2, double d2, uint8_t up,
                             double step1)
 {
     double step = step_for(code, d2);
-    double sigma = sqrt(v + d2) / step;
-    double need = typical_reach(code, rules->ranks) * sigma * (code == CST_CODE_E8 ? root2 : 2) +
-                  a2 * cst_code_reach(up, code == CST_CODE_E8) * step1 / step;
-    const double rounding = 0.125, nibbles = 4.0 / CST_UNIT; /* quarter-bit classes round up; a nibble per unit */
-    double bits = cst_log2(need < 2 ? 2 : need) + rounding + nibbles;
-    return (cst_plan){code, 0, step, d2, need < cst_classes[CST_CLASS_MAX].q / 2 ? bits : HUGE_VAL};
+    double residual = typical_reach(code, rules->ranks) * sqrt(sigma2 + d2) / step * (code == CST_CODE_E8 ? root2 : 2);
+    double off = a2 * cst_code_reach(up, code == CST_CODE_E8) * step1 / step + 0.02;
+    const double nibbles = 4.0 / CST_UNIT;
+    return (cst_plan){code, 0, step, d2, expected_bits(residual, reach_deviation(rules->ranks), off) + nibbles};
 }
 
 cst_plan cst_plan_down(const cst_plan_rules *rules, double s2, double r2, double mean_error, double d2, uint8_t up,
                        double step1)
 {
     double n = rules->ranks, energy = r2 + s2 / n + mean_error, a2 = cst_reference_down(rules, s2, r2);
-    double v = (r2 + s2 / n) * (1 - a2) + mean_error;
+    /* The mean holds 1/n of the receiver's own quantisation error. */
+    double d1 = mean_error * n * n / (n - 1), own = a2 - 1 / n;
+    double v = (r2 + s2 / n) * (1 - a2) + d1 * ((n - 2) / (n * n) + own * own);
     cst_plan best = {.bits = HUGE_VAL};
     double best_price = HUGE_VAL;
     if (rules->may & CST_MAY_ENTROPY) {

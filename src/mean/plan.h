@@ -44,6 +44,8 @@ double cst_position_factor(const cst_plan_rules *rules, double s2, double r2, in
 double cst_reference_up(double s2, double r2, int k);
 /* Multiple of a rank's own vector that is nearest to the mean: (R^2 + s^2/n) / (R^2 + s^2). */
 double cst_reference_down(const cst_plan_rules *rules, double s2, double r2);
+/* The same from energies as they stand in a frame: owner and receivers must take the same multiple. */
+double cst_reference_of_indices(const cst_plan_rules *rules, uint16_t s2, uint16_t r2);
 
 /* Phase 1: the cheapest code for error d1, that is, with the fewest bits of both phases when the other's error makes up
  * for what rounding to a class does to this one's. s2 + r2 > 0, d1 > 0. */

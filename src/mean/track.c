@@ -87,6 +87,11 @@ cst_tensor *cst_track_get(cst_track *track, uint64_t id, size_t count)
     return t;
 }
 
+cst_tensor *cst_track_find(const cst_track *track, uint64_t id)
+{
+    return track->capacity ? track->slots[slot_of(track->slots, track->capacity, id)] : NULL;
+}
+
 uint64_t cst_tensor_hash(const cst_tensor *t, uint64_t seed)
 {
     uint64_t head[4] = {t->id, t->calls, t->count, t->known};

@@ -33,6 +33,8 @@ typedef struct {
 void cst_track_free(cst_track *track);
 /* The tensor, made if it is new, reset (but for its count of calls) if its size has changed. NULL: no memory. */
 cst_tensor *cst_track_get(cst_track *track, uint64_t id, size_t count);
+/* The tensor if it is there; NULL. */
+cst_tensor *cst_track_find(const cst_track *track, uint64_t id);
 /* Hash of what is remembered about one tensor. */
 uint64_t cst_tensor_hash(const cst_tensor *tensor, uint64_t seed);
 

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a coset_mean and a call under way are made of, and what a protocol has to offer. */
+#ifndef CST_MEAN_INTERNAL_H
+#define CST_MEAN_INTERNAL_H
+#include "codec/block.h"
+#include "mean/layout.h"
+#include "mean/shared.h"
+#include "mean/track.h"
+#include "mean/vector.h"
+
+#include <coset_mean.h>
+
+typedef struct cst_protocol cst_protocol;
+
+struct coset_mean {
+    int rank, size;
+    const cst_protocol *protocol;
+    cst_plan_options plan;  /* `element` is filled in per call */
+    uint64_t seed;
+    uint64_t agreement;     /* hash of size and options */
+    uint32_t calls;
+    int open;               /* rounds under way */
+    cst_track track;
+    coset_error error;
+    cst_tools *tools;
+    void *settings;         /* the protocol's own, freed by it */
+};
+
+struct coset_round {
+    coset_mean *mean;
+    coset_span *spans;
+    size_t nspans;
+    coset_dtype dtype;
+    cst_tensor **tensors;   /* per span */
+    cst_stream_root *roots; /* per span */
+    cst_layout layout;
+    cst_vector vector;      /* loaded if the protocol asks for it */
+    uint32_t call;
+    uint64_t agreement;     /* of the mean, the spans and what is tracked of them */
+    void *state;            /* the protocol's */
+    coset_status status;
+    bool finished;
+    coset_mean_report report;
+};
+
+struct cst_protocol {
+    const char *name;
+    bool blocks;  /* works on rotated blocks: round->vector is loaded before begin */
+    /* Checks the options that concern it, at creation; NULL: none do. May set mean->settings. */
+    coset_status (*configure)(coset_mean *mean, const coset_mean_options *options, coset_error *why);
+    coset_status (*begin)(coset_round *round);
+    /* Takes in the last transfer, fills `xfer` with the next. COSET_XFER_DONE once the outputs are complete. */
+    coset_status (*next)(coset_round *round, coset_xfer *xfer);
+    void (*end)(coset_round *round); /* frees round->state, which may be NULL */
+    void (*destroy)(coset_mean *mean); /* frees mean->settings; NULL if there are none */
+};
+
+extern const cst_protocol cst_sharded_star;
+
+/* Counts a transfer in the report and hands it out. */
+coset_status cst_hand_out(coset_round *round, coset_xfer *xfer, coset_xfer_kind kind, const void *send, void *recv, size_t bytes,
+                          coset_dtype unit);
+#endif

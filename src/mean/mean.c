@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Options, creation, and what is common to the calls of all protocols (include/coset_mean.h). */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "codec/portable.h"
+#include "cpu/cpu.h"
+#include "cpu/fpmode.h"
+#include "kernels/flush.h"
+#include "mean/internal.h"
+#include "mean/public.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- creation ---- */
+
+static const cst_protocol *const protocols[] = {&cst_sharded_star};
+
+static const cst_protocol *protocol_named(const char *name)
+{
+    for (size_t i = 0; i < sizeof protocols / sizeof *protocols; i++)
+        if (strcmp(protocols[i]->name, name) == 0)
+            return protocols[i];
+    return NULL;
+}
+
+static bool number_in(double x, double low, double high)
+{
+    return x >= low && x <= high; /* false for NaN */
+}
+
+static coset_status check_numbers(const coset_mean_options *o, coset_error *why)
+{
+    if (o->error_budget != 0 && !number_in(o->error_budget, 1e-6, 1e3))
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "error_budget %g: 0.05 is 5 %% of the sampling variance; 1e-6 to 1000",
+                        o->error_budget);
+    if (o->bits != 0 && !number_in(o->bits, 0.25, 32))
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "bits %g: bits per coordinate and phase, 0.25 to 32", o->bits);
+    if (!number_in(o->y, 0, 1e300) || !number_in(o->sigma, 0, 1e300) || !number_in(o->link_gbps, 0, 1e9))
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "y, sigma and link_gbps must not be negative");
+    if (o->objective != COSET_OBJECTIVE_BITS && o->objective != COSET_OBJECTIVE_TIME)
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "objective %d is none", o->objective);
+    return COSET_OK;
+}
+
+/* "lattice", "lattice:z", ... into the planner's options. */
+static coset_status choose_codec(coset_mean *mean, const char *codec, coset_error *why)
+{
+    static const struct { const char *name; unsigned may; bool exact; } codecs[] = {
+        {"lattice", CST_MAY_ALL, false},           {"lattice:z", CST_MAY_Z, false},
+        {"lattice:e8", CST_MAY_E8, false},         {"lattice:entropy", CST_MAY_ENTROPY, false},
+        {"none", CST_MAY_ALL, true},
+    };
+    for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++)
+        if (strcmp(codec, codecs[i].name) == 0) {
+            mean->plan.rules.may = codecs[i].may;
+            mean->plan.exact = codecs[i].exact;
+            return COSET_OK;
+        }
+    return cst_fail(why, COSET_ERR_ARGUMENT, -1, "codec \"%s\": this protocol has lattice, lattice:z, lattice:e8, "
+                    "lattice:entropy and none", codec);
+}
+
+/* What the planner aims at, a little under what is allowed: statistics and steps are known to a few percent. */
+static const double budget_used = 0.96;
+
+static uint64_t hash_options(const coset_mean *mean, const coset_mean_options *o, const char *codec)
+{
+    double numbers[] = {o->error_budget, o->bits, o->y, o->sigma, o->link_gbps, mean->size, o->objective, o->parameter};
+    uint64_t h = cst_bytes_hash(numbers, sizeof numbers, o->seed);
+    h = cst_bytes_hash(codec, strlen(codec), h);
+    return cst_bytes_hash(mean->protocol->name, strlen(mean->protocol->name), h);
+}
+
+static coset_status configure(coset_mean *mean, const coset_mean_options *o, coset_error *why)
+{
+    const char *name = o->protocol ? o->protocol : "sharded-star", *codec = o->codec ? o->codec : "lattice";
+    mean->protocol = protocol_named(name);
+    if (!mean->protocol)
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "protocol \"%s\": there is sharded-star", name);
+    coset_status status = check_numbers(o, why);
+    if (!status)
+        status = choose_codec(mean, codec, why);
+    if (status)
+        return status;
+    double budget = o->error_budget > 0 ? o->error_budget : 0.05;
+    mean->plan.rules.ranks = mean->size;
+    mean->plan.beta = budget_used * budget;
+    mean->plan.bits = 2 * o->bits;
+    mean->seed = o->seed;
+    mean->agreement = hash_options(mean, o, codec);
+    return mean->protocol->configure ? mean->protocol->configure(mean, o, why) : COSET_OK;
+}
+
+coset_status cst_mean_create(int rank, int size, const coset_mean_options *options, coset_mean **out, coset_error *why)
+{
+    coset_mean_options o = COSET_MEAN_OPTIONS_INIT;
+    cst_error_clear(why);
+    if (!out || size < 1 || size > 65535 || rank < 0 || rank >= size)
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "rank %d of %d: needs 0 <= rank < size <= 65535", rank, size);
+    if (options && options->struct_size < offsetof(coset_mean_options, codec))
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "struct_size of the options is not set");
+    if (options)
+        memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
+    coset_mean *mean = calloc(1, sizeof *mean);
+    if (mean)
+        mean->tools = aligned_alloc(64, cst_round_up(sizeof *mean->tools, 64));
+    if (!mean || !mean->tools) {
+        free(mean);
+        return cst_fail(why, COSET_ERR_MEMORY, -1, "no memory");
+    }
+    mean->rank = rank;
+    mean->size = size;
+    mean->error = (coset_error)COSET_ERROR_INIT;
+    cst_tools_init(mean->tools, cst_cpu_level(), o.seed);
+    coset_status status = configure(mean, &o, why);
+    if (status) {
+        cst_mean_destroy(mean);
+        return status;
+    }
+    *out = mean;
+    return COSET_OK;
+}
+
+void cst_mean_destroy(coset_mean *mean)
+{
+    if (!mean)
+        return;
+    if (mean->protocol && mean->protocol->destroy)
+        mean->protocol->destroy(mean);
+    cst_track_free(&mean->track);
+    free(mean->tools);
+    free(mean);
+}
+
+coset_status cst_mean_last_error(const coset_mean *mean, coset_error *out)
+{
+    cst_error_copy(out, &mean->error);
+    return mean->error.status;
+}
+
+coset_status cst_mean_save(const coset_mean *mean, void *buf, size_t *bytes)
+{
+    size_t need = cst_track_bytes(&mean->track), room = *bytes;
+    *bytes = need;
+    if (!buf)
+        return COSET_OK;
+    if (room < need || mean->open)
+        return COSET_ERR_ARGUMENT;
+    return cst_track_save(&mean->track, mean->agreement, buf, need);
+}
+
+coset_status cst_mean_load(coset_mean *mean, const void *buf, size_t bytes)
+{
+    cst_error_clear(&mean->error);
+    if (mean->open)
+        return cst_fail(&mean->error, COSET_ERR_ARGUMENT, -1, "a call is under way");
+    return cst_track_load(&mean->track, mean->agreement, buf, bytes, &mean->error);
+}

@@ -1,0 +1,685 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mean/owner.h"
+
+#include "base/alloc.h"
+#include "base/error.h"
+#include "codec/model.h"
+#include "codec/portable.h"
+#include "codec/wide.h"
+#include "mean/repair.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Phase 1's average error may exceed what was planned for by this factor: 0.8 of the budget instead of 0.48. */
+static const double too_coarse = 1.67;
+
+coset_status cst_owner_init(cst_owner *o, const cst_listener *listen, uint32_t first, uint32_t end)
+{
+    *o = (cst_owner){.listen = *listen, .first = first, .end = end};
+    int ranks = listen->shared->options.rules.ranks;
+    size_t each = cst_gathered_floats(ranks);
+    o->done = calloc(end - first + 1, 1);
+    o->floats = aligned_alloc(64, each * CST_GROUP * sizeof(float));
+    o->means = malloc(sizeof(double) * CST_BLOCK * CST_GROUP);
+    bool enough = o->done && o->floats && o->means;
+    for (int i = 0; enough && i < CST_GROUP; i++)
+        enough = cst_gathered_init(&o->gathered[i], ranks, o->floats + each * (size_t)i) == COSET_OK;
+    if (!enough)
+        cst_owner_free(o);
+    return enough ? COSET_OK : COSET_ERR_MEMORY;
+}
+
+void cst_owner_free(cst_owner *o)
+{
+    for (int i = 0; i < CST_GROUP; i++)
+        cst_gathered_free(&o->gathered[i]);
+    free(o->floats);
+    free(o->means);
+    free(o->done);
+    *o = (cst_owner){0};
+}
+
+/* ---- measuring ---- */
+
+/* What a block says of itself now. Energies per coordinate (original domain), in units of 2^(2 unit). */
+typedef struct {
+    cst_gathered *g;
+    const cst_block *layout;
+    bool measured;
+    double s2, r2;
+    double mean_error;  /* phase 1's, in the mean */
+    double largest_step;
+    double average_error;
+} block_now;
+
+static double distance2(const float *a, const float *b, uint32_t n)
+{
+    double sum[8] = {0};
+    for (uint32_t i = 0; i < n; i += 8)
+        for (uint32_t j = 0; j < 8; j++) {
+            double d = (double)a[i + j] - (double)b[i + j];
+            sum[j] += d * d;
+        }
+    return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
+}
+
+/* Sum over ranks of |x - mean|^2. As a difference of energies where that loses nothing, else directly. */
+static double spread_energy(const cst_tools *tools, const cst_gathered *g, const float *mean, double mean_energy,
+                            uint32_t n, int ranks)
+{
+    double all = 0;
+    for (int u = 0; u < ranks; u++) {
+        const float *x = g->x + (size_t)u * n;
+        all += tools->norm->dot(x, x, n);
+    }
+    double spread = all - ranks * mean_energy;
+    if (spread > 1e-4 * all)
+        return spread;
+    spread = 0;
+    for (int u = 0; u < ranks; u++)
+        spread += distance2(g->x + (size_t)u * n, mean, n);
+    return spread;
+}
+
+/* s^2 and R^2 from the energies of the decoded vectors, less what quantisation added to them. */
+static void measure(block_now *b, double spread, double mean_energy, double factor, int ranks)
+{
+    double n = ranks, count = b->layout->count, padding = (double)b->layout->n / count, errors = 0;
+    b->largest_step = 0;
+    for (int u = 0; u < ranks; u++) {
+        errors += b->g->error[u];
+        b->largest_step = fmax(b->largest_step, b->g->step[u]);
+    }
+    b->mean_error = errors / (n * n);
+    b->average_error = errors / (n - 1);
+    double s2 = spread / (factor * count * (n - 1)) - errors * padding / n;
+    b->s2 = fmax(s2, 1e-3 * b->average_error);
+    b->r2 = fmax(mean_energy / (factor * count) - b->s2 / n - errors * padding / (n * n), 0);
+    b->measured = true;
+}
+
+static void measure_floats(const cst_owner *o, block_now *b)
+{
+    const cst_tools *tools = o->listen.tools;
+    int ranks = o->listen.shared->options.rules.ranks;
+    uint32_t n = b->layout->n;
+    float share = 1.0f / (float)ranks;
+    for (uint32_t i = 0; i < n; i++)
+        b->g->sum[i] *= share; /* from here on the mean */
+    double energy = tools->norm->dot(b->g->sum, b->g->sum, n);
+    measure(b, spread_energy(tools, b->g, b->g->sum, energy, n, ranks), energy, cst_rotation_energy(n), ranks);
+}
+
+/* Vectors in doubles: the mean goes into the own entry's place only after the spread is known. */
+static void mean_of_doubles(const cst_gathered *g, uint32_t n, int ranks, double *mean)
+{
+    for (uint32_t i = 0; i < n; i++) {
+        double own = g->w[i], sum = 0; /* as differences from rank 0's: nothing overflows, little is lost */
+        for (int u = 1; u < ranks; u++)
+            sum += (g->w[(size_t)u * n + i] - own) / ranks;
+        mean[i] = own + sum;
+        if (isfinite(mean[i]))
+            continue;
+        mean[i] = 0; /* NaN and Inf as a sum has them, and differences of the largest numbers */
+        for (int u = 0; u < ranks; u++)
+            mean[i] += g->w[(size_t)u * n + i] / ranks;
+    }
+}
+
+static void measure_doubles(const cst_owner *o, block_now *b, const double *mean, uint32_t n, double factor)
+{
+    int ranks = o->listen.shared->options.rules.ranks;
+    double spread = 0, energy = 0;
+    for (int u = 0; u < ranks; u++)
+        for (uint32_t i = 0; i < n; i++) {
+            double d = b->g->w[(size_t)u * n + i] - mean[i];
+            spread += d * d;
+        }
+    for (uint32_t i = 0; i < n; i++)
+        energy += mean[i] * mean[i];
+    measure(b, spread, energy, factor, ranks);
+}
+
+/* ---- what is left of the budget ---- */
+
+typedef struct {
+    double s2;    /* of the group now */
+    double least; /* errors below this are not asked for */
+    int unit;
+} group_now;
+
+static double in_unit(double energy, int from, int to)
+{
+    return cst_scale2(energy, 2 * (from - to));
+}
+
+/* The group's spread now: as measured for the blocks at hand, as tracked, times their common change, for the others. */
+static group_now look_at_group(const cst_owner *o, const cst_group *g, const block_now *now, uint32_t begin, uint32_t end)
+{
+    const cst_shared *s = o->listen.shared;
+    group_now all = {.unit = now[0].g->unit};
+    double here = 0, here_tracked = 0, elsewhere = 0, coords = 0, energy = 0, here_coords = 0;
+    for (uint32_t b = g->first; b < g->end; b++) {
+        const cst_block *layout = &s->layout->blocks[b];
+        const cst_tensor *t = s->tensors[layout->span];
+        double count = layout->count;
+        double tracked = t->known ? count * cst_energy_value(t->stat[layout->index].s2, all.unit) : 0;
+        coords += count;
+        if (b >= begin && b < end && now[b - begin].measured) {
+            here += count * in_unit(now[b - begin].s2, now[b - begin].g->unit, all.unit);
+            energy += count * in_unit(now[b - begin].s2 + now[b - begin].r2, now[b - begin].g->unit, all.unit);
+            here_coords += count;
+            here_tracked += tracked;
+        } else {
+            elsewhere += tracked;
+        }
+    }
+    double change = here_tracked > 0 ? here / here_tracked : 1;
+    all.s2 = (here + elsewhere * change) / coords;
+    if (elsewhere == 0 && here_coords < coords)
+        all.s2 = here / here_coords;
+    all.least = cst_code_error(CST_CODE_Z, s->options.floor) * energy / (here_coords > 0 ? here_coords : 1);
+    return all;
+}
+
+static bool needs_refinement(const cst_owner *o, const block_now *b, const group_now *g, uint8_t *arg)
+{
+    const cst_shared *s = o->listen.shared;
+    if (s->options.bits > 0)
+        return false;
+    double target = fmax(cst_error_up(&s->options.rules, s->beta, in_unit(g->s2, g->unit, b->g->unit)),
+                         in_unit(g->least, g->unit, b->g->unit));
+    if (!(b->average_error > too_coarse * target))
+        return false;
+    double step = sqrt(12 * target * cst_rotation_energy(b->layout->n));
+    double quarters = ceil(4 * cst_log2(b->largest_step / step));
+    *arg = (uint8_t)(quarters < 1 ? 1 : quarters > 60 ? 60 : quarters);
+    return true;
+}
+
+/* ---- coding the mean ---- */
+
+static cst_block_id mean_block(const cst_owner *o, const block_now *b, int unit)
+{
+    return (cst_block_id){o->listen.roots[b->layout->span], b->layout->index, (uint32_t)o->listen.rank, CST_PHASE_DOWN,
+                          b->layout->n, unit};
+}
+
+/* Per unit, the class with which every receiver decodes `value`; false if one needs a modulus that there is not. */
+static bool classes_for_all(const cst_owner *o, const block_now *b, cst_block_desc d, const float *value, double a2,
+                            uint8_t *classes)
+{
+    const cst_listener *l = &o->listen;
+    const cst_quantise_kernels *kernels = cst_block_kernels(l->tools, d.code);
+    uint32_t n = b->layout->n, units = n / CST_UNIT;
+    double step = cst_step_value(d.step, b->g->unit);
+    /* f32 rounding of values of this size, on both sides */
+    double rounding = 0.02 + sqrt((b->s2 + b->r2) * 2) / step * 0x1p-18;
+    float need[CST_BLOCK_UNITS] = {0}, most[CST_BLOCK_UNITS] = {0};
+    for (int u = 0; u < l->shared->options.rules.ranks; u++) {
+        if (u == l->rank)
+            continue;
+        memset(need, 0, sizeof need);
+        kernels->need(value, b->g->x + (size_t)u * n, n, (float)a2, (float)step, need);
+        double off = a2 * cst_code_reach(b->g->code[u], d.code == CST_CODE_E8) * b->g->step[u] / step + rounding;
+        for (uint32_t i = 0; i < units; i++)
+            most[i] = fmaxf(most[i], need[i] + (float)off);
+    }
+    for (uint32_t i = 0; i < units; i++) {
+        classes[i] = (uint8_t)cst_class_for(most[i]);
+        if (!classes[i])
+            return false;
+    }
+    return true;
+}
+
+static void store_mean(const cst_owner *o, const block_now *b, cst_block_desc d, const int32_t *points, float *value)
+{
+    int unit = cst_step_unit(d.step);
+    if (unit != b->g->unit) {
+        cst_block_id id = mean_block(o, b, unit);
+        cst_lattice_block geometry = cst_block_geometry(o->listen.tools, &id, d);
+        cst_block_kernels(o->listen.tools, d.code)->reconstruct(&geometry, points, value);
+    }
+    cst_vector_store(o->listen.vector, b->g->block, value, unit);
+}
+
+typedef struct {
+    cst_owner *o;
+    cst_packer *packer;
+    const block_now *b;
+    uint32_t part;
+    uint16_t s2, r2; /* as sent */
+    double a2;
+    double d2;
+} coding;
+
+static bool code_entropy(const coding *c, cst_block_desc d)
+{
+    const cst_tools *tools = c->o->listen.tools;
+    uint32_t n = c->b->layout->n;
+    int32_t points[CST_BLOCK];
+    float value[CST_BLOCK];
+    double step = cst_step_value(d.step, c->b->g->unit);
+    d.class = (uint8_t)cst_model_class(tools->norm->dot(c->b->g->sum, c->b->g->sum, n) / n / (step * step));
+    cst_block_id id = mean_block(c->o, c->b, c->b->g->unit);
+    cst_lattice_block geometry = cst_block_geometry(tools, &id, d);
+    cst_checksum sum = tools->z->quantise(&geometry, c->b->g->sum, points);
+    tools->z->reconstruct(&geometry, points, value);
+    cst_packer_entropy(c->packer, c->part, d, sum, points, n);
+    store_mean(c->o, c->b, d, points, value);
+    return true;
+}
+
+/* False if it does not fit. */
+static bool code_modulo(const coding *c, cst_block_desc d)
+{
+    const cst_tools *tools = c->o->listen.tools;
+    const cst_quantise_kernels *kernels = cst_block_kernels(tools, d.code);
+    uint32_t n = c->b->layout->n;
+    int32_t points[CST_BLOCK];
+    float value[CST_BLOCK];
+    uint8_t classes[CST_BLOCK_UNITS];
+    cst_block_id id = mean_block(c->o, c->b, c->b->g->unit);
+    cst_lattice_block geometry = cst_block_geometry(tools, &id, d);
+    cst_checksum sum = kernels->quantise(&geometry, c->b->g->sum, points);
+    kernels->reconstruct(&geometry, points, value);
+    if (!classes_for_all(c->o, c->b, d, value, c->a2, classes)) {
+        d.code = CST_CODE_ENTROPY; /* no reference needed */
+        return code_entropy(c, d);
+    }
+    uint8_t nibbles[CST_BLOCK_UNITS];
+    d.class = cst_classes_write(classes, n, nibbles);
+    size_t side = cst_classes_bytes(n), bytes = cst_packed_bytes(classes, n / CST_UNIT);
+    uint8_t *out = cst_packer_room(c->packer, side + bytes);
+    if (!out)
+        return false;
+    memcpy(out, nibbles, side);
+    if (d.code == CST_CODE_E8)
+        tools->pack->pack_e8(points, n, classes, out + side);
+    else
+        tools->pack->pack_z(points, n, classes, out + side);
+    cst_packer_set(c->packer, c->part, d, sum);
+    store_mean(c->o, c->b, d, points, value);
+    return true;
+}
+
+static bool code_wide(const coding *c, double *mean);
+
+static cst_plan plan_mean(const cst_owner *o, const block_now *b, double d2)
+{
+    const cst_shared *s = o->listen.shared;
+    double factor = cst_rotation_energy(b->layout->n), share = (double)b->layout->count / b->layout->n;
+    uint8_t up = CST_CODE_E8;
+    for (int u = 0; u < s->options.rules.ranks; u++)
+        if (b->g->step[u] > 0 && b->g->code[u] != CST_CODE_E8)
+            up = CST_CODE_Z;
+    return cst_plan_down(&s->options.rules, b->s2 * share, b->r2 * share, b->mean_error, d2, up,
+                         b->largest_step / sqrt(factor));
+}
+
+static bool code_floats(const coding *c)
+{
+    const block_now *b = c->b;
+    double root = sqrt(cst_rotation_energy(b->layout->n));
+    cst_plan p = plan_mean(c->o, b, c->d2);
+    cst_block_desc d = {p.code, 0, cst_step_index(p.step * root, b->g->unit)};
+    double largest = c->o->listen.tools->norm->stats(b->g->sum, b->layout->n).max;
+    if (d.code == CST_CODE_E8 && largest >= 0.99 * CST_E8_LIMIT * cst_step_value(d.step, b->g->unit))
+        d = (cst_block_desc){CST_CODE_Z, 0, cst_step_index(sqrt(12 * c->d2) * root, b->g->unit)};
+    if (largest >= 0.99 * CST_Z_LIMIT * cst_step_value(d.step, b->g->unit)) {
+        double mean[CST_BLOCK];
+        for (uint32_t i = 0; i < b->layout->n; i++)
+            mean[i] = b->g->sum[i];
+        return code_wide(c, mean);
+    }
+    return d.code == CST_CODE_ENTROPY ? code_entropy(c, d) : code_modulo(c, d);
+}
+
+static double vector_at(const cst_gathered *g, int u, uint32_t n, uint32_t i)
+{
+    return g->wide ? g->w[(size_t)u * n + i] : (double)g->x[(size_t)u * n + i];
+}
+
+static bool code_wide(const coding *c, double *mean)
+{
+    const cst_listener *l = &c->o->listen;
+    const block_now *b = c->b;
+    uint32_t n = b->layout->n;
+    cst_block_desc d = {CST_CODE_WIDE, 0, cst_step_index(sqrt(12 * c->d2 * cst_rotation_energy(n)), b->g->unit)};
+    double step = cst_step_value(d.step, b->g->unit), value[CST_BLOCK], most = 0;
+    int64_t k[CST_BLOCK];
+    cst_block_id id = mean_block(c->o, b, b->g->unit);
+    cst_checksum sum = cst_wide_quantise(l->tools, &id, d, mean, k, value);
+    for (int u = 0; u < l->shared->options.rules.ranks; u++) {
+        double off = b->g->step[u] / step;
+        for (uint32_t i = 0; u != l->rank && i < n; i++)
+            most = fmax(most, 2 * fabs(value[i] - c->a2 * vector_at(b->g, u, n, i)) / step + off);
+    }
+    d.class = (uint8_t)(cst_log2(most + 1.1) + 1);
+    uint8_t *out = d.class > 62 ? NULL : cst_packer_room(c->packer, cst_block_bytes(d, n, 0, 0));
+    if (!out)
+        return false;
+    cst_wide_pack(k, n, d.class, out);
+    cst_packer_set(c->packer, c->part, d, sum);
+    int unit = cst_step_unit(d.step);
+    id = mean_block(c->o, b, unit);
+    if (unit != b->g->unit)
+        for (uint32_t i = 0; i < n; i++)
+            value[i] = cst_scale2(value[i], b->g->unit - unit);
+    cst_vector_store_wide(l->vector, b->g->block, value, unit);
+    return true;
+}
+
+static bool code_exact(const coding *c, const double *mean)
+{
+    const cst_listener *l = &c->o->listen;
+    size_t bytes = c->b->layout->count * cst_exact_bytes(l->dtype, true);
+    uint8_t *out = cst_packer_room(c->packer, bytes);
+    if (!out)
+        return false;
+    cst_exact_write(l->dtype, mean, c->b->layout->count, out);
+    cst_checksum sum = {{cst_bytes_hash(out, bytes, 1), cst_bytes_hash(out, bytes, 2)}};
+    cst_packer_set(c->packer, c->part, (cst_block_desc){CST_CODE_EXACT, 0, 0}, sum);
+    cst_vector_store_exact(l->vector, c->b->g->block, out);
+    return true;
+}
+
+static bool code_zero(const coding *c)
+{
+    cst_packer_set(c->packer, c->part, (cst_block_desc){CST_CODE_ZERO, 0, 0}, (cst_checksum){{0}});
+    float zero[CST_BLOCK] = {0};
+    cst_vector_store(c->o->listen.vector, c->b->g->block, zero, 0);
+    return true;
+}
+
+/* ---- a group ---- */
+
+typedef struct {
+    cst_owner *o;
+    cst_packer *packer;
+    int round;
+    uint32_t begin, end; /* blocks of one group that are here */
+    block_now now[CST_GROUP];
+    cst_request *asks;   /* [block - begin][sender] */
+    size_t *answers;     /* per sender: bytes asked for so far */
+    double room, planned_all; /* rate control: bits for payloads in the frame, and planned for all blocks here */
+    double planned, spent;    /* up to the group at hand; what entropy codes take is estimated */
+    double modulo_planned, modulo_spent; /* of modulo codes alone: how good the estimate is */
+    double need_down;
+    coset_error *why;
+} group_work;
+
+static bool all_finite(const double *x, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!isfinite(x[i]))
+            return false;
+    return true;
+}
+
+static double *mean_at(const group_work *w, uint32_t block)
+{
+    return w->o->means + (size_t)(block - w->begin) * CST_BLOCK;
+}
+
+/* Decodes and measures. */
+static coset_status gather_group(group_work *w)
+{
+    cst_owner *o = w->o;
+    const cst_shared *s = o->listen.shared;
+    int ranks = s->options.rules.ranks;
+    for (uint32_t b = w->begin; b < w->end; b++) {
+        block_now *now = &w->now[b - w->begin];
+        *now = (block_now){.g = &o->gathered[b - w->begin], .layout = &s->layout->blocks[b]};
+        if (o->done[b - o->first])
+            continue;
+        coset_status status = cst_gather(&o->listen, b, o->first, now->g, w->asks + (size_t)(b - w->begin) * (size_t)ranks,
+                                         w->why);
+        if (status)
+            return status;
+        if (!now->g->complete)
+            continue;
+        uint32_t n = now->layout->n, count = now->layout->count;
+        if (now->g->exact) {
+            mean_of_doubles(now->g, count, ranks, mean_at(w, b));
+            if (all_finite(now->g->w, (size_t)count * (size_t)ranks))
+                measure_doubles(o, now, mean_at(w, b), count, 1);
+        } else if (now->g->wide) {
+            mean_of_doubles(now->g, n, ranks, mean_at(w, b));
+            measure_doubles(o, now, mean_at(w, b), n, cst_rotation_energy(n));
+        } else {
+            measure_floats(o, now);
+        }
+    }
+    return COSET_OK;
+}
+
+static void request(group_work *w, cst_request r)
+{
+    const cst_owner *o = w->o;
+    int ranks = o->listen.shared->options.rules.ranks;
+    if (!cst_packer_request(w->packer, r))
+        return; /* no room: asked in the next round */
+    for (int u = 0; u < ranks; u++) {
+        if (u == o->listen.rank || (r.sender != CST_TO_ALL && r.sender != u))
+            continue;
+        const cst_heard *h = &o->listen.heard[(size_t)(r.block - o->first) * (size_t)ranks + (size_t)u];
+        const cst_part *base = &h->frame->parts[h->part];
+        w->answers[u] += 4 + CST_CHECK_BYTES + cst_answer_bytes(&r, base->desc, base->n);
+    }
+}
+
+/* A block that has to wait: its requests, one for all senders where all are asked the same. */
+static void postpone(group_work *w, uint32_t block, const cst_request *asks)
+{
+    int ranks = w->o->listen.shared->options.rules.ranks, asked = 0, same = 1;
+    const cst_request *one = NULL;
+    for (int u = 0; asks && u < ranks; u++) {
+        if (u == w->o->listen.rank || !asks[u].ask)
+            continue;
+        asked++;
+        same &= !one || (one->ask == asks[u].ask && one->arg == asks[u].arg);
+        one = &asks[u];
+    }
+    if (one && same && asked == ranks - 1)
+        request(w, (cst_request){block, CST_TO_ALL, one->ask, one->arg});
+    else
+        for (int u = 0; asks && u < ranks; u++)
+            if (u != w->o->listen.rank && asks[u].ask)
+                request(w, asks[u]);
+    const cst_shared *s = w->o->listen.shared;
+    const cst_block *b = &s->layout->blocks[block];
+    double planned = 1.3 * s->plan[block].down_bytes + 64 + b->n / 8.0, most = b->count * (double)s->options.element[1] + 64;
+    bool unplanned = s->plan[block].down_bytes == 0 || w->round + 1 == CST_LAST_ROUND;
+    w->need_down += unplanned || planned > most ? most + 4.0 * b->n : planned;
+}
+
+static void account(cst_owner *o, const block_now *b, double d2)
+{
+    if (!b->measured)
+        return;
+    if (o->coords == 0)
+        o->unit = b->g->unit;
+    double exact = b->g->exact ? b->mean_error : b->mean_error + d2;
+    o->squared_error += b->layout->count * in_unit(exact, b->g->unit, o->unit);
+    o->coords += b->layout->count;
+}
+
+static void note_statistics(group_work *w, coding *c)
+{
+    const cst_shared *s = w->o->listen.shared;
+    const cst_tensor *t = s->tensors[c->b->layout->span];
+    cst_block_stat stat = t->known ? t->stat[c->b->layout->index] : (cst_block_stat){0, 0};
+    if (c->b->measured) {
+        stat.s2 = cst_energy_index(c->b->s2, c->b->g->unit);
+        stat.r2 = cst_energy_index(c->b->r2, c->b->g->unit);
+    }
+    cst_packer_stats(w->packer, c->part, stat.s2, stat.r2);
+    c->s2 = stat.s2;
+    c->r2 = stat.r2;
+    /* the same multiple of their own vector that receivers will compute */
+    c->a2 = cst_reference_of_indices(&s->options.rules, stat.s2, stat.r2);
+}
+
+static double error_left(const group_work *w, const block_now *now, const group_now *g)
+{
+    const cst_shared *s = w->o->listen.shared;
+    double s2 = in_unit(g->s2, g->unit, now->g->unit), least = in_unit(g->least, g->unit, now->g->unit);
+    return fmax(cst_error_down(&s->options.rules, s->beta, s2, now->mean_error), least / s->options.rules.ranks);
+}
+
+/* By how much D2 must grow so that what is expected of the group keeps within the frame's size: a quarter at most. */
+static double rate_control(group_work *w, const group_now *g)
+{
+    const cst_shared *s = w->o->listen.shared;
+    double bits = 0, coords = 0;
+    for (uint32_t b = w->begin; b < w->end; b++) {
+        const block_now *now = &w->now[b - w->begin];
+        w->planned += 8.0 * s->plan[b].down_bytes;
+        if (w->o->done[b - w->o->first] || !now->g->complete || now->g->exact || now->g->wide || !now->measured)
+            continue;
+        cst_plan p = plan_mean(w->o, now, error_left(w, now, g));
+        p.bits *= p.code == CST_CODE_ENTROPY || w->modulo_planned == 0 ? 1 : w->modulo_spent / w->modulo_planned;
+        if (p.bits < HUGE_VAL && now->s2 + now->r2 > 0) {
+            bits += p.bits * now->layout->n;
+            coords += now->layout->n;
+        }
+    }
+    if (coords == 0 || w->round > 0)
+        return 1;
+    double over = (w->spent + bits - w->room * w->planned / w->planned_all) / coords;
+    return over <= 0 ? 1 : fmin(cst_exp2(2 * over), 1.25);
+}
+
+/* `bits` went into the frame; none: an entropy code, which will take about what was planned. */
+static void note_spent(group_work *w, const block_now *now, double d2, double bits)
+{
+    if (!now->measured || now->g->exact || now->g->wide || now->s2 + now->r2 == 0) {
+        w->spent += bits;
+        return;
+    }
+    double planned = now->layout->n * plan_mean(w->o, now, d2).bits;
+    w->spent += bits > 0 ? bits : planned;
+    w->modulo_spent += bits;
+    w->modulo_planned += bits > 0 ? planned : 0;
+}
+
+static void code_block(group_work *w, const block_now *now, const group_now *g, double growth, double *mean)
+{
+    cst_owner *o = w->o;
+    coding c = {.o = o, .packer = w->packer, .b = now, .part = now->g->block - o->first};
+    uint8_t arg;
+    if (w->round < CST_LAST_ROUND && !now->g->exact && needs_refinement(o, now, g, &arg)) {
+        request(w, (cst_request){now->g->block, CST_TO_ALL, CST_ASK_REFINE, arg});
+        postpone(w, now->g->block, NULL);
+        return;
+    }
+    note_statistics(w, &c);
+    c.d2 = error_left(w, now, g) * growth;
+    const uint8_t *before = w->packer->next;
+    bool zero = now->measured && now->s2 == 0 && now->r2 == 0;
+    bool fits = now->g->exact  ? code_exact(&c, mean)
+                : zero         ? code_zero(&c)
+                : now->g->wide ? code_wide(&c, mean)
+                               : code_floats(&c);
+    if (!fits) {
+        postpone(w, now->g->block, NULL);
+        return;
+    }
+    note_spent(w, now, c.d2, 8.0 * (double)(w->packer->next - before));
+    account(o, now, c.d2);
+    o->corrected += now->g->corrected;
+}
+
+static coset_status work_on_group(group_work *w, const cst_group *group)
+{
+    int ranks = w->o->listen.shared->options.rules.ranks;
+    coset_status status = gather_group(w);
+    uint32_t some = 0;
+    for (uint32_t i = 0; i < w->end - w->begin; i++)
+        some += w->now[i].measured;
+    group_now g = {0};
+    if (!status && some)
+        g = look_at_group(w->o, group, w->now, w->begin, w->end);
+    double growth = status ? 1 : rate_control(w, &g);
+    for (uint32_t b = w->begin; !status && b < w->end; b++) {
+        block_now *now = &w->now[b - w->begin];
+        if (w->o->done[b - w->o->first])
+            continue;
+        if (now->g->complete)
+            code_block(w, now, &g, growth, mean_at(w, b));
+        else
+            postpone(w, b, w->asks + (size_t)(b - w->begin) * (size_t)ranks);
+    }
+    return status;
+}
+
+/* ---- the frame ---- */
+
+static void begin_rate_control(group_work *w, size_t capacity)
+{
+    const cst_owner *o = w->o;
+    const cst_shared *s = o->listen.shared;
+    double entropy = 0;
+    uint32_t streamed = 0;
+    for (uint32_t b = o->first; b < o->end; b++) {
+        w->planned_all += 8.0 * s->plan[b].down_bytes;
+        if (s->plan[b].kind == CST_PLAN_CODED && s->plan[b].down.code == CST_CODE_ENTROPY)
+            entropy += s->layout->blocks[b].n, streamed++;
+    }
+    double side = CST_FRAME_HEADER + (8.0 + CST_CHECK_BYTES) * (o->end - o->first) + cst_stream_overhead(streamed);
+    w->room = fmax(8 * ((double)capacity - side) - sqrt(entropy), 0);
+}
+
+static void close_frame(cst_owner *o, const group_work *w, size_t declared)
+{
+    cst_packer *packer = w->packer;
+    size_t up = 0;
+    uint32_t waiting = 0;
+    for (uint32_t b = o->first; b < o->end; b++) {
+        if (o->done[b - o->first])
+            continue;
+        o->done[b - o->first] = cst_packer_has(packer, b - o->first);
+        waiting += !o->done[b - o->first];
+    }
+    for (int u = 0; u < o->listen.shared->options.rules.ranks; u++)
+        up = w->answers[u] > up ? w->answers[u] : up;
+    cst_frame_header *h = &packer->header;
+    if (waiting) {
+        h->need_up = CST_FRAME_HEADER + up + declared;
+        h->need_down = CST_FRAME_HEADER + (8 + CST_CHECK_BYTES) * (uint64_t)(o->end - o->first) +
+                       (uint64_t)w->need_down + packer->dropped + packer->dropped / 4 + 1024;
+    }
+    h->error = o->coords ? cst_energy_index(o->squared_error / (double)o->coords, o->unit) : 0;
+    h->corrected = o->corrected > 65535 ? 65535 : (uint16_t)o->corrected;
+}
+
+coset_status cst_owner_frame(cst_owner *o, int round, size_t declared, cst_packer *packer, const cst_frame_header *header,
+                             uint8_t *frame, size_t capacity, coset_error *why)
+{
+    const cst_shared *s = o->listen.shared;
+    size_t ranks = (size_t)s->options.rules.ranks;
+    cst_packer_begin(packer, frame, capacity, header, o->listen.tools->entropy);
+    group_work w = {.o = o, .packer = packer, .round = round, .why = why};
+    w.asks = calloc(ranks * CST_GROUP, sizeof *w.asks);
+    w.answers = calloc(ranks, sizeof *w.answers);
+    coset_status status = w.asks && w.answers ? COSET_OK : COSET_ERR_MEMORY;
+    begin_rate_control(&w, capacity);
+    for (uint32_t b = o->first; !status && b < o->end; b = w.end) {
+        const cst_group *group = &s->groups[s->group_of[b]];
+        w.begin = b;
+        w.end = group->end < o->end ? group->end : o->end;
+        status = work_on_group(&w, group);
+    }
+    if (!status && !cst_packer_flush(packer))
+        status = COSET_ERR_MEMORY;
+    if (!status) {
+        close_frame(o, &w, declared);
+        status = cst_packer_finish(packer) ? COSET_OK : COSET_ERR_MEMORY;
+    }
+    free(w.asks);
+    free(w.answers);
+    return status;
+}

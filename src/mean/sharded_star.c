@@ -1,0 +1,595 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/*
+ * The default protocol: the paper's star, with a leader per chunk of coordinates.
+ *
+ *     A  all-to-all    each rank's codes of chunk j, to owner j
+ *     B  all-gather    the owners' codes of the means, to all
+ *
+ * and, only if some owner's frame says that something is missing, C and D in the same manner, then E and F. A tensor's first
+ * call begins with a sketch (mean/sketch.h), another such pair. All ranks read the same flags in the same frames, so no
+ * vote is needed. docs/wire-format.md has the frames; D. Davies, V. Gurunathan, N. Moshrefi, S. Ashkboos, D. Alistarh,
+ * "New bounds for distributed mean estimation and variance reduction" (ICLR 2021) has the star.
+ */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "codec/parts.h"
+#include "mean/internal.h"
+#include "mean/owner.h"
+#include "mean/receiver.h"
+#include "mean/sender.h"
+#include "mean/sketch.h"
+
+#include <stdlib.h>
+
+typedef enum { AT_START, AT_SKETCHES, AT_STATISTICS, AT_UP, AT_DOWN, AT_END } stage;
+
+enum { ROUNDS = CST_LAST_ROUND + 1 };
+
+typedef struct {
+    uint8_t *send, *recv;
+    size_t bytes; /* of a frame */
+} buffers;
+
+typedef struct {
+    stage at;
+    int round;
+    cst_sketch sketch;
+    cst_shared shared;
+    cst_sender sender;
+    cst_owner owner;
+    bool owner_ready;
+    cst_heard *heard;
+    cst_packer packer;
+    cst_request *asked;        /* by this rank as owner, in its last DOWN frame */
+    uint32_t nasked;
+    buffers up[ROUNDS], down;  /* UP frames are kept till the end: blocks that wait are decoded again */
+    cst_parts *heard_from[ROUNDS]; /* UP frames, per sender */
+    cst_parts *told;           /* the last DOWN frames, per owner */
+    buffers extra;             /* sketches and statistics */
+    uint16_t *errors;          /* per owner: predicted error of its blocks, as told last */
+    uint32_t *corrected;       /* per owner */
+} star;
+
+static star *state_of(const coset_round *round)
+{
+    return round->state;
+}
+
+static void buffers_free(buffers *b)
+{
+    free(b->send);
+    free(b->recv);
+    *b = (buffers){0};
+}
+
+static coset_status buffers_make(buffers *b, size_t send, size_t recv, size_t bytes)
+{
+    buffers_free(b);
+    b->send = malloc(send ? send : 1);
+    b->recv = malloc(recv ? recv : 1);
+    b->bytes = bytes;
+    if (b->send && b->recv)
+        return COSET_OK;
+    buffers_free(b);
+    return COSET_ERR_MEMORY;
+}
+
+static coset_status make_alltoall(buffers *b, int ranks, size_t bytes)
+{
+    size_t all;
+    return cst_size_mul((size_t)ranks, bytes, &all) ? buffers_make(b, all, all, bytes) : COSET_ERR_MEMORY;
+}
+
+static coset_status make_allgather(buffers *b, int ranks, size_t bytes)
+{
+    size_t all;
+    return cst_size_mul((size_t)ranks, bytes, &all) ? buffers_make(b, bytes, all, bytes) : COSET_ERR_MEMORY;
+}
+
+static coset_status star_begin(coset_round *round)
+{
+    star *s = round->state = calloc(1, sizeof(star));
+    size_t n = (size_t)round->mean->size;
+    if (!s)
+        return COSET_ERR_MEMORY;
+    s->errors = calloc(n, sizeof *s->errors);
+    s->corrected = calloc(n, sizeof *s->corrected);
+    s->told = calloc(n, sizeof *s->told);
+    for (int r = 0; r < ROUNDS; r++)
+        s->heard_from[r] = calloc(n, sizeof *s->heard_from[r]);
+    bool enough = s->errors && s->corrected && s->told && s->heard_from[0] && s->heard_from[1] && s->heard_from[2];
+    return enough ? cst_sketch_init(&s->sketch, &round->layout, round->tensors, &round->vector, round->mean->rank, (int)n)
+                  : COSET_ERR_MEMORY;
+}
+
+static void parts_free(cst_parts **parts, int ranks)
+{
+    for (int u = 0; *parts && u < ranks; u++)
+        cst_parts_free(&(*parts)[u]);
+    free(*parts);
+    *parts = NULL;
+}
+
+static void star_end(coset_round *round)
+{
+    star *s = state_of(round);
+    if (!s)
+        return;
+    for (int r = 0; r < ROUNDS; r++) {
+        parts_free(&s->heard_from[r], round->mean->size);
+        buffers_free(&s->up[r]);
+    }
+    parts_free(&s->told, round->mean->size);
+    free(s->errors);
+    free(s->corrected);
+    buffers_free(&s->down);
+    buffers_free(&s->extra);
+    cst_sketch_free(&s->sketch);
+    cst_owner_free(&s->owner);
+    cst_sender_free(&s->sender);
+    cst_shared_free(&s->shared);
+    cst_packer_free(&s->packer);
+    free(s->heard);
+    free(s->asked);
+    free(s);
+    round->state = NULL;
+}
+
+static cst_frame_header header_of(const coset_round *round, cst_frame_kind kind, int pass, int sender, int receiver)
+{
+    return (cst_frame_header){.kind = (uint8_t)kind, .round = (uint16_t)pass, .sender = (uint16_t)sender,
+                              .receiver = (uint16_t)receiver, .call = round->call, .agreement = round->agreement};
+}
+
+/* Opens a frame that came from `sender`, and checks that it is the one that must come now. */
+static coset_status open_frame(const coset_round *round, const uint8_t *frame, size_t bytes, cst_frame_header want,
+                               cst_frame_header *h)
+{
+    coset_error *why = &round->mean->error;
+    coset_status status = cst_frame_open(frame, bytes, h, why);
+    if (status)
+        why->peer = want.sender;
+    return status ? status : cst_frame_expect(h, &want, why);
+}
+
+/* ---- first call: sketches ---- */
+
+static coset_status send_sketches(coset_round *round, coset_xfer *xfer)
+{
+    star *s = state_of(round);
+    int n = round->mean->size;
+    coset_status status = make_alltoall(&s->extra, n, s->sketch.up_bytes);
+    if (status)
+        return status;
+    for (int j = 0; j < n; j++) {
+        cst_frame_header h = header_of(round, CST_FRAME_SKETCH, 0, round->mean->rank, j);
+        cst_sketch_write(&s->sketch, j, &h, s->extra.send + s->extra.bytes * (size_t)j);
+    }
+    s->at = AT_SKETCHES;
+    return cst_hand_out(round, xfer, COSET_XFER_ALLTOALL, s->extra.send, s->extra.recv, s->extra.bytes, COSET_U8);
+}
+
+static coset_status send_statistics(coset_round *round, coset_xfer *xfer)
+{
+    star *s = state_of(round);
+    int n = round->mean->size, rank = round->mean->rank;
+    for (int u = 0; u < n; u++) {
+        cst_frame_header h;
+        coset_status status = open_frame(round, s->extra.recv + s->extra.bytes * (size_t)u, s->extra.bytes,
+                                         header_of(round, CST_FRAME_SKETCH, 0, u, rank), &h);
+        if (status)
+            return status;
+    }
+    buffers sketches = s->extra;
+    s->extra = (buffers){0};
+    cst_frame_header h = header_of(round, CST_FRAME_STATS, 0, rank, CST_TO_ALL);
+    coset_status status = make_allgather(&s->extra, n, s->sketch.down_bytes);
+    if (!status)
+        status = cst_sketch_answer(&s->sketch, sketches.recv, &h, s->extra.send, &round->mean->error);
+    buffers_free(&sketches);
+    if (status)
+        return status;
+    s->at = AT_STATISTICS;
+    return cst_hand_out(round, xfer, COSET_XFER_ALLGATHER, s->extra.send, s->extra.recv, s->extra.bytes, COSET_U8);
+}
+
+static coset_status take_statistics(coset_round *round)
+{
+    star *s = state_of(round);
+    for (int j = 0; j < round->mean->size; j++) {
+        const uint8_t *frame = s->extra.recv + s->extra.bytes * (size_t)j;
+        cst_frame_header h;
+        coset_status status =
+            open_frame(round, frame, s->extra.bytes, header_of(round, CST_FRAME_STATS, 0, j, CST_TO_ALL), &h);
+        if (!status)
+            status = cst_sketch_take(&s->sketch, j, frame, &h, &round->mean->error);
+        if (status)
+            return status;
+    }
+    cst_sketch_conclude(&s->sketch);
+    buffers_free(&s->extra);
+    return COSET_OK;
+}
+
+/* ---- A, C, E: up ---- */
+
+static coset_status plan_call(coset_round *round)
+{
+    star *s = state_of(round);
+    coset_mean *mean = round->mean;
+    cst_plan_options options = mean->plan;
+    options.element[0] = cst_exact_bytes(round->dtype, false);
+    options.element[1] = cst_exact_bytes(round->dtype, true);
+    if (round->dtype != COSET_F64)
+        options.floor = round->dtype == COSET_F32 ? 0x1p-20 : 0x1p-16;
+    else
+        options.floor = 0x1p-44;
+    options.fresh = s->sketch.nruns > 0;
+    if (options.bits > 0 && round->layout.coords) {
+        size_t spent = s->sketch.up_bytes + s->sketch.down_bytes;
+        double side = 8.0 * (double)spent * mean->size / (double)round->layout.coords;
+        options.bits = options.bits - side > 0.5 ? options.bits - side : 0.5;
+    }
+    coset_status status = cst_shared_plan(&s->shared, &options, &round->layout, round->tensors);
+    if (status)
+        return status;
+    status = cst_sender_init(&s->sender, mean->tools, &s->shared, &round->vector, round->roots, mean->rank);
+    uint32_t first = s->shared.first[mean->rank], end = s->shared.first[mean->rank + 1];
+    s->heard = calloc((size_t)(end - first) * (size_t)mean->size + 1, sizeof *s->heard);
+    if (status || !s->heard)
+        return COSET_ERR_MEMORY;
+    cst_listener listen = {mean->tools, &s->shared, &round->vector, round->roots, mean->rank, round->dtype, s->heard};
+    return cst_owner_init(&s->owner, &listen, first, end);
+}
+
+static coset_status send_codes(coset_round *round, coset_xfer *xfer)
+{
+    star *s = state_of(round);
+    int n = round->mean->size, rank = round->mean->rank;
+    buffers *b = &s->up[0];
+    coset_status status = make_alltoall(b, n, s->shared.up_bytes);
+    for (int j = 0; !status && j < n; j++) {
+        uint8_t *frame = b->send + b->bytes * (size_t)j;
+        cst_frame_header h = header_of(round, CST_FRAME_UP, 0, rank, j);
+        h.first_block = s->shared.first[j];
+        h.blocks = j == rank ? 0 : s->shared.first[j + 1] - h.first_block;
+        if (j == rank)
+            memset(frame, 0, b->bytes);
+        else
+            status = cst_sender_frame(&s->sender, j, &s->packer, &h, frame, b->bytes);
+    }
+    if (status)
+        return status;
+    s->at = AT_UP;
+    return cst_hand_out(round, xfer, COSET_XFER_ALLTOALL, b->send, b->recv, b->bytes, COSET_U8);
+}
+
+/* Requests in a DOWN frame, checked. *out is malloc'ed. */
+static coset_status read_requests(const coset_round *round, const cst_parts *frame, int owner, cst_request **out)
+{
+    const star *s = state_of(round);
+    uint32_t count = frame->header.requests;
+    *out = malloc((count ? count : 1) * sizeof **out);
+    if (!*out)
+        return COSET_ERR_MEMORY;
+    for (uint32_t i = 0; i < count; i++) {
+        cst_request *r = &(*out)[i];
+        bool good = cst_request_read(frame->requests + (size_t)CST_REQUEST_BYTES * i, r);
+        good = good && r->block >= s->shared.first[owner] && r->block < s->shared.first[owner + 1];
+        good = good && (r->sender == CST_TO_ALL || r->sender < round->mean->size);
+        good = good && r->arg <= (r->ask == CST_ASK_DIGITS ? 14 : 60);
+        if (!good) {
+            free(*out);
+            *out = NULL;
+            return cst_fail(&round->mean->error, COSET_ERR_CORRUPT, owner, "a request of rank %d makes no sense", owner);
+        }
+    }
+    return COSET_OK;
+}
+
+static uint32_t answers_of(const cst_request *requests, uint32_t n, int sender)
+{
+    uint32_t count = 0;
+    for (uint32_t i = 0; i < n; i++)
+        count += requests[i].sender == CST_TO_ALL || requests[i].sender == sender;
+    return count;
+}
+
+static coset_status send_answers(coset_round *round, size_t bytes, coset_xfer *xfer)
+{
+    star *s = state_of(round);
+    int n = round->mean->size, rank = round->mean->rank;
+    buffers *b = &s->up[s->round];
+    coset_status status = make_alltoall(b, n, bytes);
+    for (int j = 0; !status && j < n; j++) {
+        uint8_t *frame = b->send + bytes * (size_t)j;
+        cst_request *requests = NULL;
+        cst_frame_header h = header_of(round, CST_FRAME_UP, s->round, rank, j);
+        if (j == rank) {
+            memset(frame, 0, bytes);
+            continue;
+        }
+        const cst_parts *told = &s->told[j];
+        status = read_requests(round, told, j, &requests);
+        if (!status) {
+            h.blocks = answers_of(requests, told->header.requests, rank);
+            status = cst_sender_answers(&s->sender, requests, told->header.requests, &s->packer, &h, frame, bytes);
+        }
+        free(requests);
+    }
+    if (status)
+        return status;
+    s->at = AT_UP;
+    return cst_hand_out(round, xfer, COSET_XFER_ALLTOALL, b->send, b->recv, b->bytes, COSET_U8);
+}
+
+/* ---- B, D, F: down ---- */
+
+/* Sizes of the parts of an UP frame: the blocks owned here, or in later rounds those asked for. */
+static cst_part_size *sizes_of_up(const coset_round *round, int sender, uint32_t *parts)
+{
+    const star *s = state_of(round);
+    uint32_t first = s->owner.first, count = s->owner.end - first;
+    *parts = s->round == 0 ? count : answers_of(s->asked, s->nasked, sender);
+    cst_part_size *sizes = malloc((*parts ? *parts : 1) * sizeof *sizes);
+    uint32_t k = 0;
+    for (uint32_t i = 0; sizes && i < (s->round == 0 ? count : s->nasked); i++) {
+        uint32_t block = s->round == 0 ? first + i : s->asked[i].block;
+        const cst_block *b = &round->layout.blocks[block];
+        if (s->round == 0 || s->asked[i].sender == CST_TO_ALL || s->asked[i].sender == sender)
+            sizes[k++] = (cst_part_size){b->n, b->count};
+    }
+    return sizes;
+}
+
+/* A base code must be one that a sender may use; an answer must be what was asked for. */
+static bool answers_fit(const star *s, cst_parts *frame, int sender, int ranks)
+{
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < s->nasked; i++) {
+        const cst_request *r = &s->asked[i];
+        if (r->sender != CST_TO_ALL && r->sender != sender)
+            continue;
+        cst_heard *h = &s->heard[(size_t)(r->block - s->owner.first) * (size_t)ranks + (size_t)sender];
+        const cst_part *base = &h->frame->parts[h->part], *part = &frame->parts[k];
+        uint8_t code = part->desc.code;
+        if (r->ask == CST_ASK_RESEND) {
+            if (code == CST_CODE_PLAIN || code == CST_CODE_ABSENT)
+                return false;
+            h->frame = frame;
+            h->part = k;
+        } else if (r->ask == CST_ASK_REFINE) {
+            bool lattice = base->desc.code == CST_CODE_Z || base->desc.code == CST_CODE_E8 ||
+                           base->desc.code == CST_CODE_ENTROPY || base->desc.code == CST_CODE_WIDE;
+            if (code != (lattice ? CST_CODE_Z : CST_CODE_ABSENT))
+                return false;
+            h->refine = lattice ? part : NULL;
+        } else {
+            unsigned want = r->ask == CST_ASK_DIGITS ? r->arg : base->desc.code == CST_CODE_WIDE ? 64 : 32;
+            if (code != CST_CODE_PLAIN || part->desc.class != want)
+                return false;
+            *(r->ask == CST_ASK_DIGITS ? &h->digits : &h->plain) = part;
+        }
+        k++;
+    }
+    return true;
+}
+
+static bool base_codes_fit(const star *s, cst_parts *frame, int sender, int ranks)
+{
+    for (uint32_t i = 0; i < frame->header.blocks; i++) {
+        if (frame->parts[i].desc.code == CST_CODE_PLAIN)
+            return false;
+        s->heard[(size_t)i * (size_t)ranks + (size_t)sender] = (cst_heard){.frame = frame, .part = i};
+    }
+    return true;
+}
+
+static coset_status hear(coset_round *round, int sender, size_t *declared)
+{
+    star *s = state_of(round);
+    buffers *b = &s->up[s->round];
+    cst_parts *frame = &s->heard_from[s->round][sender];
+    const uint8_t *bytes = b->recv + b->bytes * (size_t)sender;
+    cst_frame_header h;
+    coset_status status =
+        open_frame(round, bytes, b->bytes, header_of(round, CST_FRAME_UP, s->round, sender, round->mean->rank), &h);
+    if (status)
+        return status;
+    uint32_t parts;
+    cst_part_size *sizes = sizes_of_up(round, sender, &parts);
+    if (!sizes)
+        return COSET_ERR_MEMORY;
+    bool fits = h.blocks == parts && h.requests == 0 && (s->round > 0 || h.first_block == s->owner.first);
+    status = fits ? cst_parts_read(frame, bytes, &h, sizes, cst_exact_bytes(round->dtype, false), &round->mean->error)
+                  : COSET_ERR_CORRUPT;
+    free(sizes);
+    if (!status) {
+        int n = round->mean->size;
+        fits = s->round == 0 ? base_codes_fit(s, frame, sender, n) : answers_fit(s, frame, sender, n);
+        *declared = s->round == 0 && h.need_up > *declared ? (size_t)h.need_up : *declared;
+    }
+    return fits ? status : cst_fail(&round->mean->error, COSET_ERR_CORRUPT, sender,
+                                    "the codes of rank %d are not those of this exchange", sender);
+}
+
+static coset_status keep_requests(star *s)
+{
+    free(s->asked);
+    s->nasked = s->packer.header.requests;
+    s->asked = malloc((s->nasked ? s->nasked : 1) * sizeof *s->asked);
+    if (s->asked && s->nasked)
+        memcpy(s->asked, s->packer.requests, s->nasked * sizeof *s->asked);
+    return s->asked ? COSET_OK : COSET_ERR_MEMORY;
+}
+
+static coset_status send_means(coset_round *round, size_t bytes, coset_xfer *xfer)
+{
+    star *s = state_of(round);
+    int n = round->mean->size, rank = round->mean->rank;
+    size_t declared = 0;
+    coset_status status = COSET_OK;
+    for (int u = 0; !status && u < n; u++)
+        if (u != rank)
+            status = hear(round, u, &declared);
+    if (!status)
+        status = make_allgather(&s->down, n, bytes);
+    if (status)
+        return status;
+    cst_frame_header h = header_of(round, CST_FRAME_DOWN, s->round, rank, CST_TO_ALL);
+    h.first_block = s->owner.first;
+    h.blocks = s->owner.end - s->owner.first;
+    status = cst_owner_frame(&s->owner, s->round, declared, &s->packer, &h, s->down.send, bytes, &round->mean->error);
+    if (!status)
+        status = keep_requests(s);
+    if (status)
+        return status;
+    s->at = AT_DOWN;
+    return cst_hand_out(round, xfer, COSET_XFER_ALLGATHER, s->down.send, s->down.recv, bytes, COSET_U8);
+}
+
+/* Statistics and counts, from every owner's frame, the own one too. */
+static void take_notes(coset_round *round, int owner, const cst_parts *frame)
+{
+    star *s = state_of(round);
+    coset_mean_report *report = &round->report;
+    for (uint32_t i = 0; i < frame->header.blocks; i++) {
+        const cst_block *b = &round->layout.blocks[frame->header.first_block + i];
+        const cst_part *part = &frame->parts[i];
+        if (part->desc.code == CST_CODE_ABSENT)
+            continue;
+        round->tensors[b->span]->stat[b->index] = (cst_block_stat){part->s2, part->r2};
+        report->exact += part->desc.code == CST_CODE_EXACT;
+    }
+    for (uint32_t i = 0; i < frame->header.requests; i++) {
+        cst_request r;
+        cst_request_read(frame->requests + (size_t)CST_REQUEST_BYTES * i, &r);
+        report->refined += r.ask == CST_ASK_REFINE;
+        if (r.ask != CST_ASK_REFINE)
+            report->repaired += r.sender == CST_TO_ALL ? (uint64_t)round->mean->size - 1 : 1;
+    }
+    s->errors[owner] = frame->header.error;
+    s->corrected[owner] = frame->header.corrected;
+}
+
+static coset_status listen_to(coset_round *round, int owner, uint64_t *need_up, uint64_t *need_down)
+{
+    star *s = state_of(round);
+    const uint8_t *bytes = s->down.recv + s->down.bytes * (size_t)owner;
+    uint32_t first = s->shared.first[owner], blocks = s->shared.first[owner + 1] - first;
+    cst_frame_header h;
+    coset_status status =
+        open_frame(round, bytes, s->down.bytes, header_of(round, CST_FRAME_DOWN, s->round, owner, CST_TO_ALL), &h);
+    if (status)
+        return status;
+    /* No frame asks for more than all of its blocks several times over: a bound for memory. */
+    uint64_t most = 4096 + (uint64_t)blocks * (4096 * 16 + 512) * (uint64_t)round->mean->size;
+    if (h.first_block != first || h.blocks != blocks || h.need_up > most || h.need_down > most)
+        return cst_fail(&round->mean->error, COSET_ERR_CORRUPT, owner, "the means of rank %d are not those of its blocks", owner);
+    cst_part_size *sizes = malloc((blocks ? blocks : 1) * sizeof *sizes);
+    if (!sizes)
+        return COSET_ERR_MEMORY;
+    for (uint32_t i = 0; i < blocks; i++)
+        sizes[i] = (cst_part_size){round->layout.blocks[first + i].n, round->layout.blocks[first + i].count};
+    status = cst_parts_read(&s->told[owner], bytes, &h, sizes, cst_exact_bytes(round->dtype, true), &round->mean->error);
+    free(sizes);
+    *need_up = h.need_up > *need_up ? h.need_up : *need_up;
+    *need_down = h.need_down > *need_down ? h.need_down : *need_down;
+    return status;
+}
+
+static coset_status take_means(coset_round *round, uint64_t *need_up, uint64_t *need_down)
+{
+    star *s = state_of(round);
+    cst_receiver receiver = {round->mean->tools, &s->shared, &round->vector, round->roots, round->dtype};
+    *need_up = *need_down = 0;
+    for (int j = 0; j < round->mean->size; j++) {
+        cst_parts_free(&s->told[j]);
+        coset_status status = listen_to(round, j, need_up, need_down);
+        if (!status && j != round->mean->rank)
+            status = cst_receive(&receiver, j, &s->told[j], &round->mean->error);
+        if (status)
+            return status;
+        take_notes(round, j, &s->told[j]);
+    }
+    return COSET_OK;
+}
+
+static double owner_coords(const coset_round *round, int owner)
+{
+    const star *s = state_of(round);
+    double coords = 0;
+    for (uint32_t b = s->shared.first[owner]; b < s->shared.first[owner + 1]; b++)
+        coords += round->layout.blocks[b].count;
+    return coords;
+}
+
+static void conclude(coset_round *round)
+{
+    star *s = state_of(round);
+    double error = 0, spread = 0, energy = 0, coords = (double)round->layout.coords;
+    for (int j = 0; j < round->mean->size; j++) {
+        error += owner_coords(round, j) * cst_energy_value(s->errors[j], 0);
+        round->report.corrected += s->corrected[j];
+    }
+    for (uint32_t b = 0; b < round->layout.nblocks; b++) {
+        const cst_block *block = &round->layout.blocks[b];
+        cst_block_stat t = round->tensors[block->span]->stat[block->index];
+        spread += block->count * cst_energy_value(t.s2, 0);
+        energy += block->count * cst_energy_value(t.r2, 0);
+    }
+    for (size_t i = 0; i < round->nspans; i++)
+        round->tensors[i]->known |= round->tensors[i]->count > 0;
+    if (coords > 0) {
+        round->report.spread2 = spread / coords;
+        round->report.mean2 = energy / coords;
+        round->report.predicted_excess = spread > 0 ? error / spread * round->mean->size : 0;
+    }
+    s->at = AT_END;
+}
+
+static coset_status star_next(coset_round *round, coset_xfer *xfer)
+{
+    star *s = state_of(round);
+    uint64_t need_up, need_down;
+    coset_status status;
+    switch (s->at) {
+    case AT_START:
+        if (s->sketch.up_bytes)
+            return send_sketches(round, xfer);
+        status = plan_call(round);
+        return status ? status : send_codes(round, xfer);
+    case AT_SKETCHES:
+        return send_statistics(round, xfer);
+    case AT_STATISTICS:
+        status = take_statistics(round);
+        if (!status)
+            status = plan_call(round);
+        return status ? status : send_codes(round, xfer);
+    case AT_UP:
+        return send_means(round, s->round == 0 ? s->shared.down_bytes : s->down.bytes, xfer);
+    case AT_DOWN:
+        status = take_means(round, &need_up, &need_down);
+        if (status)
+            return status;
+        if (need_down == 0) {
+            conclude(round);
+            return COSET_OK;
+        }
+        if (s->round == CST_LAST_ROUND)
+            return cst_fail(&round->mean->error, COSET_ERR_CORRUPT, -1, "blocks are still missing after all repairs");
+        s->round++;
+        s->down.bytes = (size_t)need_down;
+        return send_answers(round, (size_t)(need_up > CST_FRAME_HEADER ? need_up : CST_FRAME_HEADER), xfer);
+    default:
+        return COSET_OK;
+    }
+}
+
+const cst_protocol cst_sharded_star = {
+    .name = "sharded-star",
+    .blocks = true,
+    .begin = star_begin,
+    .next = star_next,
+    .end = star_end,
+};

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mean/shared.h"
+
+#include "codec/parts.h"
+#include "codec/portable.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Above this R^2 over D1 (R/s about 2^13) f32 rotations would cost accuracy: such blocks go through f64. */
+static const double wide_energy = 0x1p31;
+
+/* ---- groups ---- */
+
+static int unit_of(uint16_t index)
+{
+    int e = (int)index - 32768;
+    return e >= 0 ? e / 32 : -((31 - e) / 32);
+}
+
+static cst_block_stat stat_of(const cst_shared *s, uint32_t block)
+{
+    const cst_block *b = &s->layout->blocks[block];
+    return s->tensors[b->span]->stat[b->index];
+}
+
+/* Mean energies of a group, from the tracked statistics of its blocks. */
+static void measure_group(const cst_shared *s, cst_group *g)
+{
+    uint16_t top = 0;
+    for (uint32_t b = g->first; b < g->end; b++) {
+        cst_block_stat t = stat_of(s, b);
+        top = t.s2 > top ? t.s2 : top;
+        top = t.r2 > top ? t.r2 : top;
+    }
+    g->unit = unit_of(top);
+    double coords = 0, s2 = 0, r2 = 0;
+    for (uint32_t b = g->first; b < g->end; b++) {
+        cst_block_stat t = stat_of(s, b);
+        double count = s->layout->blocks[b].count;
+        coords += count;
+        s2 += count * cst_energy_value(t.s2, g->unit);
+        r2 += count * cst_energy_value(t.r2, g->unit);
+    }
+    g->s2 = s2 / coords;
+    g->r2 = r2 / coords;
+}
+
+static void set_error(const cst_shared *s, cst_group *g)
+{
+    const cst_plan_options *o = &s->options;
+    double d1 = cst_error_up(&o->rules, s->beta, g->s2);
+    double least = cst_code_error(CST_CODE_Z, o->floor) * (g->s2 + g->r2);
+    g->d1 = cst_energy_index(d1 > least ? d1 : least, g->unit);
+}
+
+double cst_group_error(const cst_group *g)
+{
+    return cst_energy_value(g->d1, g->unit);
+}
+
+static void make_groups(cst_shared *s)
+{
+    const cst_block *blocks = s->layout->blocks;
+    for (uint32_t b = 0; b < s->layout->nblocks; b++) {
+        bool joins = b > 0 && blocks[b].span == blocks[b - 1].span && blocks[b].index % CST_GROUP != 0;
+        if (!joins)
+            s->groups[s->ngroups++] = (cst_group){.first = b};
+        s->groups[s->ngroups - 1].end = b + 1;
+        s->group_of[b] = s->ngroups - 1;
+    }
+}
+
+/* ---- plans of blocks ---- */
+
+/* Plans by what they depend on: s^2 and R^2 relative to D1, in sixteenths of an octave, and the share of real coordinates. */
+enum { CACHE = 1024 };
+
+typedef struct {
+    int32_t s2, r2;
+    uint32_t n, count;
+    bool used;
+    cst_block_plan plan;
+} cached_plan;
+
+static uint32_t bytes_of_bits(double bits, uint32_t n)
+{
+    return (uint32_t)(bits * n / 8 + 1);
+}
+
+static cst_block_plan plan_block(const cst_plan_options *o, double s2, double r2, const cst_block *b)
+{
+    double n = o->rules.ranks, share = (double)b->count / b->n;
+    cst_block_plan p = {.s2 = s2 * share, .r2 = r2 * share, .kind = CST_PLAN_CODED};
+    if (p.r2 > wide_energy) {
+        p.kind = CST_PLAN_WIDE;
+        p.up = (cst_plan){CST_CODE_WIDE, 0, sqrt(12.0), 1, 0};
+        p.down = p.up;
+        return p;
+    }
+    p.up = cst_plan_up(&o->rules, p.s2, p.r2, 1);
+    double phase = (n - 1) / (n * n), left = (2 - p.up.error) * phase;
+    double d2 = left > 0.4 * phase ? left : 0.4 * phase;
+    p.down = cst_plan_down_ahead(&o->rules, p.s2, p.r2, &p.up, d2);
+    p.up_bytes = p.up.code == CST_CODE_ENTROPY
+                     ? bytes_of_bits(p.up.bits, b->n)
+                     : (uint32_t)cst_block_bytes((cst_block_desc){p.up.code, p.up.class, 0}, b->n, b->count, 0);
+    p.down_bytes = bytes_of_bits(p.down.bits, b->n);
+    return p;
+}
+
+/* f64 blocks: residuals of variance v take log2 of 12 of their deviations in steps, in whole bits. */
+static void plan_wide(const cst_plan_options *o, cst_block_plan *p, const cst_block *b)
+{
+    double n = o->rules.ranks;
+    double up = sqrt(12 * (2 * p->s2 + 1)), down = sqrt(12 * n * (p->s2 + 2));
+    p->up.class = (uint8_t)(cst_log2(up) + 1.5);
+    p->down.class = (uint8_t)(cst_log2(down) + 2.5);
+    p->down.error = (n - 1) / (n * n);
+    p->down.step = sqrt(12 * p->down.error);
+    p->up_bytes = (uint32_t)cst_block_bytes((cst_block_desc){CST_CODE_WIDE, p->up.class, 0}, b->n, b->count, 0);
+    p->down_bytes = (uint32_t)cst_block_bytes((cst_block_desc){CST_CODE_WIDE, p->down.class, 0}, b->n, b->count, 0);
+}
+
+static cst_block_plan plan_cached(const cst_plan_options *o, cached_plan *cache, int32_t s2, int32_t r2, const cst_block *b)
+{
+    uint32_t h = ((uint32_t)s2 * 0x9E3779B1u ^ (uint32_t)r2 * 0x85EBCA77u ^ b->count) * 0xC2B2AE3Du;
+    cached_plan *c = &cache[h >> 22 & (CACHE - 1)];
+    if (c->used && c->s2 == s2 && c->r2 == r2 && c->n == b->n && c->count == b->count)
+        return c->plan;
+    const int32_t none = INT32_MIN;
+    double value_s = s2 == none ? 0 : cst_exp2(s2 / 16.0), value_r = r2 == none ? 0 : cst_exp2(r2 / 16.0);
+    *c = (cached_plan){s2, r2, b->n, b->count, true, plan_block(o, value_s, value_r, b)};
+    if (c->plan.kind == CST_PLAN_WIDE)
+        plan_wide(o, &c->plan, b);
+    return c->plan;
+}
+
+static cst_block_plan plan_of(const cst_shared *s, cached_plan *cache, uint32_t block)
+{
+    const cst_plan_options *o = &s->options;
+    const cst_block *b = &s->layout->blocks[block];
+    const cst_tensor *t = s->tensors[b->span];
+    if (o->exact || !t->known)
+        return (cst_block_plan){.kind = CST_PLAN_EXACT,
+                                .up_bytes = (uint32_t)(b->count * o->element[0]),
+                                .down_bytes = (uint32_t)(b->count * o->element[1])};
+    cst_block_stat stat = t->stat[b->index];
+    if (stat.s2 == 0 && stat.r2 == 0)
+        return (cst_block_plan){.kind = CST_PLAN_ZERO};
+    int32_t d1 = s->groups[s->group_of[block]].d1;
+    return plan_cached(o, cache, stat.s2 ? stat.s2 - d1 : INT32_MIN, stat.r2 ? stat.r2 - d1 : INT32_MIN, b);
+}
+
+static void plan_all(cst_shared *s, cached_plan *cache)
+{
+    for (uint32_t g = 0; g < s->ngroups; g++)
+        set_error(s, &s->groups[g]);
+    for (uint32_t b = 0; b < s->layout->nblocks; b++)
+        s->plan[b] = plan_of(s, cache, b);
+}
+
+/* ---- frames ---- */
+
+/* What frames may exceed the sum of the expected payloads by: a share of the bits, and deviations, in bits, that grow with
+ * the root of the number of coordinates. Senders and owners trim their steps to what there is (rate control), so that
+ * little is left to chance. */
+static size_t slack(double coords, double per_coord, double deviations)
+{
+    return (size_t)((per_coord * coords + deviations * sqrt(coords)) / 8) + 64;
+}
+
+typedef struct {
+    double up, down;                            /* bytes expected */
+    double up_entropy, down_entropy, down_modulo; /* coordinates */
+    uint32_t blocks, up_streamed, down_streamed;
+} frame_load;
+
+static frame_load load_of(const cst_shared *s, int owner)
+{
+    frame_load f = {0};
+    for (uint32_t b = s->first[owner]; b < s->first[owner + 1]; b++, f.blocks++) {
+        const cst_block_plan *p = &s->plan[b];
+        f.up += p->up_bytes;
+        f.down += p->down_bytes + (p->kind == CST_PLAN_ZERO ? CST_REQUEST_BYTES : 0);
+        double n = s->layout->blocks[b].n;
+        if (p->kind == CST_PLAN_CODED) {
+            f.up_streamed += p->up.code == CST_CODE_ENTROPY;
+            f.down_streamed += p->down.code == CST_CODE_ENTROPY;
+            f.up_entropy += p->up.code == CST_CODE_ENTROPY ? n : 0;
+            *(p->down.code == CST_CODE_ENTROPY ? &f.down_entropy : &f.down_modulo) += n;
+        }
+    }
+    return f;
+}
+
+double cst_stream_overhead(uint32_t blocks)
+{
+    const uint32_t length = 4, last_words = 12;
+    return (blocks + CST_STREAM_BLOCKS - 1) / CST_STREAM_BLOCKS * (CST_ENTROPY_STATES_BYTES + length + last_words);
+}
+
+static void size_frames(cst_shared *s)
+{
+    s->up_bytes = s->down_bytes = 0;
+    for (int j = 0; j < s->options.rules.ranks; j++) {
+        frame_load f = load_of(s, j);
+        size_t up = CST_FRAME_HEADER + (4 + CST_CHECK_BYTES) * (size_t)f.blocks + (size_t)f.up;
+        size_t down = CST_FRAME_HEADER + (8 + CST_CHECK_BYTES) * (size_t)f.blocks + (size_t)f.down + 64;
+        if (f.up_entropy > 0)
+            up += (size_t)cst_stream_overhead(f.up_streamed) + slack(f.up_entropy, 0.003, 1);
+        /* The owner's step follows the spread as measured; n - 1 differences per coordinate say how well it was known. */
+        double coded = f.down_entropy + f.down_modulo, measured = 4 / sqrt(s->options.rules.ranks - 1.0);
+        if (coded > 0)
+            down += (size_t)cst_stream_overhead(f.down_streamed) + slack(coded, s->options.fresh ? 0.03 : 0.004, measured);
+        if (f.down_entropy > 0)
+            down += slack(f.down_entropy, 0, 1);
+        if (f.down_modulo > 0)
+            down += slack(f.down_modulo, 0.006, 5);
+        s->up_bytes = up > s->up_bytes ? up : s->up_bytes;
+        s->down_bytes = down > s->down_bytes ? down : s->down_bytes;
+    }
+}
+
+static void deal(cst_shared *s, uint32_t *weights)
+{
+    for (uint32_t b = 0; b < s->layout->nblocks; b++)
+        weights[b] = 48 + s->plan[b].up_bytes + s->plan[b].down_bytes;
+    cst_layout_deal(weights, s->layout->nblocks, s->options.rules.ranks, s->first);
+}
+
+/* ---- fixed bits ---- */
+
+/* Bits fall by one over both phases when the budget doubles, so a few steps of Newton's method find the budget whose frames
+ * have the size asked for. */
+static void fit_bits(cst_shared *s, cached_plan *cache, uint32_t *weights)
+{
+    for (int i = 0; i < 6; i++) {
+        plan_all(s, cache);
+        deal(s, weights);
+        size_frames(s);
+        double n = s->options.rules.ranks, coords = (double)s->layout->coords;
+        double bits = 8 * n * (double)(s->up_bytes + s->down_bytes) / coords;
+        double too_many = bits - s->options.bits;
+        if (too_many <= 0.004 && too_many > -0.02)
+            return;
+        s->beta *= cst_exp2(too_many > 4 ? 4 : too_many < -4 ? -4 : too_many + (i > 2 ? 0.004 : 0));
+        if (s->beta < 1e-9 || s->beta > 1e6)
+            break;
+    }
+}
+
+coset_status cst_shared_plan(cst_shared *s, const cst_plan_options *options, const cst_layout *layout,
+                             cst_tensor *const *tensors)
+{
+    *s = (cst_shared){.options = *options, .layout = layout, .tensors = tensors, .beta = options->beta};
+    size_t blocks = layout->nblocks ? layout->nblocks : 1;
+    s->groups = calloc(blocks, sizeof *s->groups);
+    s->group_of = calloc(blocks, sizeof *s->group_of);
+    s->plan = calloc(blocks, sizeof *s->plan);
+    s->first = calloc((size_t)options->rules.ranks + 1, sizeof *s->first);
+    uint32_t *weights = calloc(blocks, sizeof *weights);
+    cached_plan *cache = calloc(CACHE, sizeof *cache);
+    bool enough = s->groups && s->group_of && s->plan && s->first && weights && cache;
+    if (enough) {
+        make_groups(s);
+        for (uint32_t g = 0; g < s->ngroups; g++)
+            measure_group(s, &s->groups[g]);
+        if (options->bits > 0)
+            fit_bits(s, cache, weights);
+        plan_all(s, cache);
+        deal(s, weights);
+        size_frames(s);
+    }
+    free(weights);
+    free(cache);
+    if (!enough)
+        cst_shared_free(s);
+    return enough ? COSET_OK : COSET_ERR_MEMORY;
+}
+
+void cst_shared_free(cst_shared *s)
+{
+    free(s->groups);
+    free(s->group_of);
+    free(s->plan);
+    free(s->first);
+    *s = (cst_shared){0};
+}
+
+int cst_owner_of(const cst_shared *s, uint32_t block)
+{
+    int low = 0, high = s->options.rules.ranks - 1;
+    while (low < high) {
+        int middle = (low + high + 1) / 2;
+        if (s->first[middle] <= block)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "mean/vector.h"
+
+#include "base/alloc.h"
+#include "codec/portable.h"
+#include "cpu/fpmode.h"
+#include "kernels/convert/convert.h"
+
+#include <float.h>
+#include <math.h>
+#include <stdlib.h>
+
+/* Magnitudes from 2^-40 to 2^40 need no scaling: squares and sums of 4096 stay in f32, and what is flushed as a denormal
+ * is less than 2^-86 of the largest. */
+enum { SAFE_EXPONENT = 40 };
+
+static const uint8_t *elements_of(const coset_span *span, size_t offset, coset_dtype dtype)
+{
+    return (const uint8_t *)span->send + offset * coset_dtype_size(dtype);
+}
+
+const uint8_t *cst_vector_elements(const cst_vector *v, uint32_t block)
+{
+    const cst_block *b = &v->layout->blocks[block];
+    return elements_of(&v->spans[b->span], b->offset, v->dtype);
+}
+
+static void to_doubles(coset_dtype dtype, const uint8_t *in, uint32_t count, double *out)
+{
+    float wide[CST_BLOCK];
+    switch (dtype) {
+    case COSET_F64:
+        memcpy(out, in, count * sizeof *out);
+        return;
+    case COSET_F32:
+        memcpy(wide, in, count * sizeof *wide);
+        break;
+    default:
+        cst_widen(dtype, wide, in, count);
+    }
+    for (uint32_t i = 0; i < count; i++)
+        out[i] = wide[i];
+}
+
+/* Energy, largest magnitude and number of non-finite elements of a block of any dtype. */
+static cst_norm_stats block_stats(const cst_vector *v, const uint8_t *in, uint32_t count, double *largest)
+{
+    float wide[CST_BLOCK];
+    if (v->dtype != COSET_F64) {
+        const float *x = (const float *)(const void *)in;
+        if (v->dtype != COSET_F32) {
+            cst_widen(v->dtype, wide, in, count);
+            x = wide;
+        }
+        cst_norm_stats stats = v->tools->norm->stats(x, count);
+        *largest = stats.max;
+        return stats;
+    }
+    cst_norm_stats stats = {0};
+    double max = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        double x;
+        memcpy(&x, in + 8 * (size_t)i, sizeof x);
+        if (!isfinite(x)) {
+            stats.nonfinite++;
+            continue;
+        }
+        max = fabs(x) > max ? fabs(x) : max;
+        stats.energy += x * x; /* only used when the exponent is 0 */
+    }
+    *largest = max;
+    return stats;
+}
+
+/* The block as floats in units of 2^exponent, padded with zeros. */
+static void load_floats(const cst_vector *v, const uint8_t *in, const cst_block *b, int exponent, float *x)
+{
+    if (v->dtype == COSET_F32 && exponent == 0) {
+        memcpy(x, in, b->count * sizeof *x);
+    } else if (v->dtype != COSET_F64 && exponent == 0) {
+        cst_widen(v->dtype, x, in, b->count);
+    } else {
+        double wide[CST_BLOCK];
+        to_doubles(v->dtype, in, b->count, wide);
+        for (uint32_t i = 0; i < b->count; i++)
+            x[i] = (float)cst_scale2(wide[i], -exponent);
+    }
+    memset(x + b->count, 0, (b->n - b->count) * sizeof *x);
+}
+
+void cst_block_signs(const cst_vector *v, uint32_t block, uint32_t signs[CST_SIGN_WORDS])
+{
+    const cst_block *b = &v->layout->blocks[block];
+    cst_stream stream = cst_stream_of(v->roots[b->span], CST_USE_SIGNS, 0, CST_EVERY_SENDER, b->index);
+    v->tools->random->words(&stream, 0, cst_sign_words(b->n), signs);
+}
+
+/* Reads, classifies and rotates one block; returns its largest magnitude. */
+static double load_block(cst_vector *v, uint32_t block, int exponent)
+{
+    const cst_block *b = &v->layout->blocks[block];
+    const uint8_t *in = cst_vector_elements(v, block);
+    float *to = v->rotated + b->at;
+    double largest;
+    cst_norm_stats stats = block_stats(v, in, b->count, &largest);
+    cst_own_block *own = &v->own[block];
+    own->kind = stats.nonfinite ? CST_BLOCK_EXACT : largest == 0 ? CST_BLOCK_ZERO : CST_BLOCK_USUAL;
+    own->energy = 0;
+    if (own->kind != CST_BLOCK_USUAL) {
+        memset(to, 0, b->n * sizeof *to);
+        return own->kind == CST_BLOCK_EXACT ? 0 : largest;
+    }
+    uint32_t signs[CST_SIGN_WORDS];
+    cst_block_signs(v, block, signs);
+    if (v->dtype == COSET_F32 && exponent == 0 && b->count == b->n) {
+        v->tools->hadamard->rotate((const float *)(const void *)in, to, b->n, signs, NULL);
+    } else {
+        load_floats(v, in, b, exponent, to);
+        if (exponent != 0)
+            stats = v->tools->norm->stats(to, b->count);
+        v->tools->hadamard->rotate(to, to, b->n, signs, NULL);
+    }
+    own->energy = stats.energy / b->count;
+    return largest;
+}
+
+/* Blocks first .. end of one span: again with another scale if the largest magnitude asks for it. */
+static void load_span(cst_vector *v, uint32_t span, uint32_t first, uint32_t end)
+{
+    double largest = 0;
+    v->exponents[span] = 0;
+    for (uint32_t b = first; b < end; b++) {
+        double m = load_block(v, b, 0);
+        largest = m > largest ? m : largest;
+    }
+    int e = cst_exponent(largest);
+    if (largest == 0 || (e >= -SAFE_EXPONENT && e <= SAFE_EXPONENT))
+        return;
+    v->exponents[span] = e;
+    for (uint32_t b = first; b < end; b++)
+        load_block(v, b, e);
+}
+
+coset_status cst_vector_load(cst_vector *v, const cst_tools *tools, const cst_layout *layout, const coset_span *spans,
+                             size_t nspans, const cst_stream_root *roots, coset_dtype dtype)
+{
+    *v = (cst_vector){.tools = tools, .layout = layout, .spans = spans, .roots = roots, .dtype = dtype};
+    v->exponents = calloc(nspans ? nspans : 1, sizeof *v->exponents);
+    v->own = calloc(layout->nblocks ? layout->nblocks : 1, sizeof *v->own);
+    v->rotated = aligned_alloc(64, cst_round_up(layout->padded * sizeof(float) + 64, 64));
+    if (!v->exponents || !v->own || !v->rotated) {
+        cst_vector_free(v);
+        return COSET_ERR_MEMORY;
+    }
+    cst_fpmode mode = cst_fpmode_enter(); /* denormals count: a tensor may consist of them */
+    for (uint32_t b = 0, end; b < layout->nblocks; b = end) {
+        uint32_t span = layout->blocks[b].span;
+        for (end = b; end < layout->nblocks && layout->blocks[end].span == span;)
+            end++;
+        load_span(v, span, b, end);
+    }
+    cst_fpmode_leave(mode);
+    return COSET_OK;
+}
+
+void cst_vector_free(cst_vector *v)
+{
+    free(v->exponents);
+    free(v->own);
+    free(v->rotated);
+    *v = (cst_vector){0};
+}
+
+void cst_vector_wide(const cst_vector *v, uint32_t block, int exponent, double *rotated)
+{
+    const cst_block *b = &v->layout->blocks[block];
+    memset(rotated, 0, b->n * sizeof *rotated);
+    if (v->own[block].kind != CST_BLOCK_USUAL)
+        return;
+    cst_fpmode mode = cst_fpmode_enter();
+    to_doubles(v->dtype, cst_vector_elements(v, block), b->count, rotated);
+    for (uint32_t i = 0; exponent && i < b->count; i++)
+        rotated[i] = cst_scale2(rotated[i], -exponent);
+    uint32_t signs[CST_SIGN_WORDS];
+    cst_block_signs(v, block, signs);
+    cst_rotate_f64(rotated, b->n, signs);
+    cst_fpmode_leave(mode);
+}
+
+static double largest_of(coset_dtype dtype)
+{
+    return dtype == COSET_F64 ? DBL_MAX : dtype == COSET_F32 ? FLT_MAX : dtype == COSET_F16 ? 65504 : 0x1.fep127;
+}
+
+/* The estimate of a mean near the largest number may lie beyond it: the largest number is then the nearest that there is. */
+static void store_doubles(const cst_vector *v, uint32_t block, const double *x, int exponent)
+{
+    const cst_block *b = &v->layout->blocks[block];
+    uint8_t *out = (uint8_t *)v->spans[b->span].recv + b->offset * coset_dtype_size(v->dtype);
+    double limit = largest_of(v->dtype);
+    float narrow[CST_BLOCK];
+    for (uint32_t i = 0; i < b->count; i++) {
+        double y = cst_scale2(x[i], exponent);
+        y = y > limit ? limit : y < -limit ? -limit : y;
+        if (v->dtype == COSET_F64)
+            memcpy(out + 8 * (size_t)i, &y, sizeof y);
+        else
+            narrow[i] = (float)y;
+    }
+    if (v->dtype == COSET_F32)
+        memcpy(out, narrow, b->count * sizeof *narrow);
+    else if (v->dtype != COSET_F64)
+        cst_narrow(v->dtype, out, narrow, b->count, 1);
+}
+
+void cst_vector_store_wide(const cst_vector *v, uint32_t block, double *rotated, int exponent)
+{
+    uint32_t signs[CST_SIGN_WORDS];
+    cst_block_signs(v, block, signs);
+    cst_fpmode mode = cst_fpmode_enter();
+    cst_unrotate_f64(rotated, v->layout->blocks[block].n, signs);
+    store_doubles(v, block, rotated, exponent);
+    cst_fpmode_leave(mode);
+}
+
+void cst_vector_store(const cst_vector *v, uint32_t block, float *rotated, int exponent)
+{
+    const cst_block *b = &v->layout->blocks[block];
+    uint32_t signs[CST_SIGN_WORDS];
+    cst_block_signs(v, block, signs);
+    uint8_t *out = (uint8_t *)v->spans[b->span].recv + b->offset * coset_dtype_size(v->dtype);
+    cst_fpmode mode = cst_fpmode_enter();
+    if (v->dtype == COSET_F32 && exponent == 0 && b->count == b->n) {
+        v->tools->hadamard->unrotate(rotated, (float *)(void *)out, b->n, signs, NULL, true);
+    } else {
+        v->tools->hadamard->unrotate(rotated, rotated, b->n, signs, NULL, false);
+        if (v->dtype == COSET_F32 && exponent == 0) {
+            memcpy(out, rotated, b->count * sizeof *rotated);
+        } else {
+            double wide[CST_BLOCK];
+            for (uint32_t i = 0; i < b->count; i++)
+                wide[i] = rotated[i];
+            store_doubles(v, block, wide, exponent);
+        }
+    }
+    cst_fpmode_leave(mode);
+}
+
+size_t cst_exact_bytes(coset_dtype dtype, bool down)
+{
+    return down && coset_dtype_size(dtype) < 4 ? 4 : coset_dtype_size(dtype);
+}
+
+void cst_exact_read(coset_dtype dtype, const uint8_t *in, uint32_t count, double *out)
+{
+    to_doubles(dtype, in, count, out);
+}
+
+void cst_exact_write(coset_dtype dtype, const double *x, uint32_t count, uint8_t *out)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        if (dtype == COSET_F64) {
+            double y = isnan(x[i]) ? (double)NAN : x[i];
+            memcpy(out + 8 * (size_t)i, &y, sizeof y);
+        } else {
+            /* A mean of finite numbers is finite: rounding must not make it infinite. */
+            double y = isinf(x[i]) ? x[i] : x[i] > FLT_MAX ? (double)FLT_MAX : x[i] < -FLT_MAX ? -(double)FLT_MAX : x[i];
+            float narrow = isnan(x[i]) ? NAN : (float)y;
+            memcpy(out + 4 * (size_t)i, &narrow, sizeof narrow);
+        }
+    }
+}
+
+void cst_vector_store_exact(const cst_vector *v, uint32_t block, const uint8_t *payload)
+{
+    const cst_block *b = &v->layout->blocks[block];
+    uint8_t *out = (uint8_t *)v->spans[b->span].recv + b->offset * coset_dtype_size(v->dtype);
+    if (v->dtype == COSET_F32 || v->dtype == COSET_F64) {
+        memcpy(out, payload, b->count * coset_dtype_size(v->dtype));
+        return;
+    }
+    float wide[CST_BLOCK];
+    memcpy(wide, payload, b->count * sizeof *wide);
+    cst_narrow(v->dtype, out, wide, b->count, 1);
+}
