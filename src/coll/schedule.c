@@ -36,26 +36,31 @@ void cst_schedule_reset(cst_schedule *s, const cst_plan *plan)
     s->round = s->segment = 0;
 }
 
-/* Makes room for one more in a growing array; the new array, or NULL with the old one intact. */
-static void *room_for(void *array, int used, int *room, size_t each)
+/* Makes room for one more in a growing array. False, with the array as it was and s->status set, if there is no memory,
+ * or was none for an earlier step: a list with a hole is good for nothing. */
+static bool room_for_one(cst_schedule *s, void **array, int used, int *room, size_t each)
 {
+    if (s->status != COSET_OK)
+        return false;
     if (used < *room)
-        return array;
+        return true;
     int more = *room ? *room * 2 : 32;
-    void *grown = realloc(array, (size_t)more * each);
-    if (grown)
-        *room = more;
-    return grown;
+    void *grown = realloc(*array, (size_t)more * each);
+    if (!grown) {
+        s->status = COSET_ERR_MEMORY;
+        return false;
+    }
+    *array = grown;
+    *room = more;
+    return true;
 }
 
 static int add(cst_schedule *s, cst_step step)
 {
-    cst_step *grown = room_for(s->step, s->steps, &s->step_room, sizeof *grown);
-    if (s->status != COSET_OK || !grown) {
-        s->status = COSET_ERR_MEMORY;
+    void *array = s->step;
+    if (!room_for_one(s, &array, s->steps, &s->step_room, sizeof step))
         return -1;
-    }
-    s->step = grown;
+    s->step = array;
     step.round = s->round;
     step.segment = s->segment;
     step.source = s->nsources;
@@ -88,26 +93,20 @@ int cst_add_reduce(cst_schedule *s, cst_place to, size_t count, bool divide)
 
 void cst_reads(cst_schedule *s, cst_place from)
 {
-    cst_place *grown = room_for(s->sources, s->nsources, &s->source_room, sizeof *grown);
-    if (s->status != COSET_OK || !grown) {
-        s->status = COSET_ERR_MEMORY;
+    void *array = s->sources;
+    if (!room_for_one(s, &array, s->nsources, &s->source_room, sizeof from))
         return;
-    }
-    s->sources = grown;
+    s->sources = array;
     s->sources[s->nsources++] = from;
     s->step[s->steps - 1].sources++;
 }
 
 void cst_after(cst_schedule *s, int step)
 {
-    if (step < 0)
+    void *array = s->deps;
+    if (step < 0 || !room_for_one(s, &array, s->ndeps, &s->dep_room, sizeof step))
         return;
-    int *grown = room_for(s->deps, s->ndeps, &s->dep_room, sizeof *grown);
-    if (s->status != COSET_OK || !grown) {
-        s->status = COSET_ERR_MEMORY;
-        return;
-    }
-    s->deps = grown;
+    s->deps = array;
     s->deps[s->ndeps++] = step;
     s->step[s->steps - 1].deps++;
 }

@@ -85,7 +85,7 @@ static coset_status isend(coset_transport *t, coset_msg *m)
     letter *l = post(t, m, true);
     end_of(t)->sent_bytes += l->length;
     end_of(t)->messages++;
-    if (chance(w, 50)) {
+    if (chance(w, w->eager)) {
         l->early = malloc(l->length + 1);
         assert_non_null(l->early);
         if (l->length)
@@ -197,7 +197,7 @@ static const coset_transport_ops ops = {
 
 void world_open(world *w, int n, uint64_t seed)
 {
-    *w = (world){.n = n, .random = random_state(seed), .lazy = 50, .dead = -1};
+    *w = (world){.n = n, .random = random_state(seed), .lazy = 50, .eager = 50, .dead = -1};
     for (int i = 0; i < n; i++)
         w->end[i] = (world_end){.base = {&ops, i, n}, .w = w};
 }

@@ -2,7 +2,7 @@
 /*
  * A world of N ranks in one thread, joined by a transport made for tests: messages complete at random times, so that
  * every seed is another, repeatable execution, and careless schedules are found out:
- *   - a sent buffer is read at once or, as likely, only just before the send completes;
+ *   - a sent buffer is read at once or only just before the send completes;
  *   - a receive buffer is filled with rubbish when the receive is posted;
  *   - a message that is longer than the limit, has no partner of its length, or repeats a key fails the test.
  */
@@ -26,6 +26,7 @@ struct world {
     uint64_t random;
     size_t max_message; /* 0: no limit */
     int lazy;           /* of 100 chances to move a message, so many are let pass */
+    int eager;          /* of 100 sends, so many are read at once and complete early */
     world_end end[WORLD_MAX];
     letter *letters[WORLD_MAX]; /* of each rank, posted and not completed, in the order of posting */
     /* Fault: the message that would be the fail_after-th to arrive fails instead, and its rank counts as dead. */
