@@ -16,13 +16,22 @@ typedef struct {
     int32_t points[CST_BLOCK];
 } block_case;
 
-static size_t random_margin(void)
+/* Flush with the forbidden page, or anywhere that suits elements of this size. */
+static size_t random_margin(size_t element)
 {
-    return ca_below(2) ? 0 : ca_below(65); /* flush with the forbidden page, or anywhere */
+    return ca_below(2) ? 0 : element * ca_below(65);
 }
-static void *guarded_copy(ca_buffer *b, const void *data, size_t bytes)
+static void *guarded_copy(ca_buffer *b, const void *data, size_t n, size_t element)
 {
-    return memcpy(ca_place(b, bytes, random_margin()), data, bytes);
+    return memcpy(ca_place(b, n * element, random_margin(element)), data, n * element);
+}
+static float *place_floats(ca_buffer *b, size_t n)
+{
+    return (float *)(void *)ca_place(b, 4 * n, random_margin(4));
+}
+static int32_t *place_points(size_t n)
+{
+    return (int32_t *)(void *)ca_place(&point_buffer, 4 * n, random_margin(4));
 }
 static bool all_intact(void)
 {
@@ -40,9 +49,9 @@ static void check_encode(const cst_quantise_kernels *scalar, const cst_quantise_
     const uint32_t n = b->n;
     const size_t packed = cst_packed_bytes(c->classes, n / CST_UNIT);
     cst_checksum sum = scalar->encode(b, c->x, c->classes, c->codes, c->points);
-    const float *x = guarded_copy(&in_buffer, c->x, 4 * n);
-    uint8_t *codes = (uint8_t *)ca_place(&code_buffer, packed, random_margin());
-    int32_t *points = (int32_t *)(void *)ca_place(&point_buffer, 4 * n, random_margin());
+    const float *x = guarded_copy(&in_buffer, c->x, n, 4);
+    uint8_t *codes = (uint8_t *)ca_place(&code_buffer, packed, random_margin(1));
+    int32_t *points = place_points(n);
     same_sums(sum, variant->encode(b, x, c->classes, codes, points), "encode: checksum");
     ca_same(c->codes, codes, packed, 1, "encode: codes");
     ca_same(c->points, points, n, 4, "encode: points");
@@ -59,10 +68,10 @@ static void check_decode(const cst_quantise_kernels *scalar, const cst_quantise_
 {
     const uint32_t n = b->n;
     const float scale = ca_below(2) ? 1.0f : 0.9f;
-    const uint8_t *codes = guarded_copy(&code_buffer, c->codes, cst_packed_bytes(c->classes, n / CST_UNIT));
-    const float *ref = guarded_copy(&ref_buffer, c->ref, 4 * n);
-    float *out = (float *)(void *)ca_place(&out_buffer, 4 * n, random_margin());
-    int32_t *points = (int32_t *)(void *)ca_place(&point_buffer, 4 * n, random_margin());
+    const uint8_t *codes = guarded_copy(&code_buffer, c->codes, cst_packed_bytes(c->classes, n / CST_UNIT), 1);
+    const float *ref = guarded_copy(&ref_buffer, c->ref, n, 4);
+    float *out = place_floats(&out_buffer, n);
+    int32_t *points = place_points(n);
     cst_checksum sum = scalar->decode(b, codes, c->classes, ref, scale, c->out, c->points);
     same_sums(sum, variant->decode(b, codes, c->classes, ref, scale, out, points), "decode: checksum");
     ca_same(c->out, out, n, 4, "decode: values");
@@ -82,10 +91,10 @@ static void check_simple_digits(const cst_quantise_kernels *scalar, const cst_qu
     const uint32_t n = b->n, q = 2 + (uint32_t)ca_below(ca_below(2) ? 65535 : 30);
     for (uint32_t i = 0; i < n; i++)
         c->digits[i] = (uint16_t)ca_below(q);
-    const uint16_t *digits = guarded_copy(&code_buffer, c->digits, 2 * n);
-    const float *ref = guarded_copy(&ref_buffer, c->ref, 4 * n);
-    float *out = (float *)(void *)ca_place(&out_buffer, 4 * n, random_margin());
-    int32_t *points = (int32_t *)(void *)ca_place(&point_buffer, 4 * n, random_margin());
+    const uint16_t *digits = guarded_copy(&code_buffer, c->digits, n, 2);
+    const float *ref = guarded_copy(&ref_buffer, c->ref, n, 4);
+    float *out = place_floats(&out_buffer, n);
+    int32_t *points = place_points(n);
     cst_checksum sum = scalar->decode_digits(b, digits, q, ref, 1.0f, c->out, c->points);
     same_sums(sum, variant->decode_digits(b, digits, q, ref, 1.0f, out, points), "simple digits: checksum");
     ca_same(c->out, out, n, 4, "simple digits: values");
@@ -149,7 +158,7 @@ static void check_pack(void)
     const size_t packed = cst_packed_bytes(classes, n / CST_UNIT);
     for (uint32_t i = 0; i < n; i++)
         points[i] = (int32_t)ca_below(1 << 22) - (1 << 21);
-    uint8_t *got = (uint8_t *)ca_place(&code_buffer, packed, random_margin());
+    uint8_t *got = (uint8_t *)ca_place(&code_buffer, packed, random_margin(1));
     cst_pack_scalar.pack_z(points, n, classes, expected);
     variant->pack_z(points, n, classes, got);
     ca_same(expected, got, packed, 1, "pack_z");
@@ -181,8 +190,8 @@ static void check_sum(cst_lattice_kind lattice)
     ca_same(c.codes, codes, b.n, 1, "sum encode: codes");
     ca_same(c.points, points, b.n, 4, "sum encode: points");
     sum = scalar->decode(&b, codes, ranks, c.x, 0.9f, c.out, c.points);
-    float *mean = (float *)(void *)ca_place(&out_buffer, 4 * b.n, random_margin());
-    same_sums(sum, variant->decode(&b, guarded_copy(&code_buffer, codes, b.n), ranks, c.x, 0.9f, mean, points),
+    float *mean = place_floats(&out_buffer, b.n);
+    same_sums(sum, variant->decode(&b, guarded_copy(&code_buffer, codes, b.n, 1), ranks, c.x, 0.9f, mean, points),
               "sum decode: checksum");
     ca_same(c.out, mean, b.n, 4, "sum decode: mean");
     ca_same(c.points, points, b.n, 4, "sum decode: points");

@@ -200,9 +200,11 @@ CST_LANE_INLINE ivec i_even_odd(ivec even, ivec odd)
 }
 CST_LANE_INLINE uint64_t q_sum(ivec a)
 {
-    uint64_t lane[4];
+    uint64_t lane[4], sum = 0;
     i_store(lane, a);
-    return lane[0] + lane[1] + lane[2] + lane[3];
+    for (int l = 0; l < 4; l++)
+        sum += lane[l];
+    return sum;
 }
 
 CST_LANE_INLINE void i_store_bytes(uint8_t *p, ivec a)

@@ -200,7 +200,11 @@ CST_LANE_INLINE ivec i_even_odd(ivec even, ivec odd)
 }
 CST_LANE_INLINE uint64_t q_sum(ivec a)
 {
-    return (uint64_t)_mm512_reduce_add_epi64(a);
+    uint64_t lane[8], sum = 0; /* not _mm512_reduce_add_epi64, whose signed addition must not wrap */
+    i_store(lane, a);
+    for (int l = 0; l < 8; l++)
+        sum += lane[l];
+    return sum;
 }
 
 CST_LANE_INLINE void i_store_bytes(uint8_t *p, ivec a)

@@ -22,9 +22,9 @@
  *
  * Contract of all kernels: n = 128..4096, a multiple of 128. step is a normal float with a normal reciprocal;
  * |x| / step is below CST_Z_LIMIT or CST_E8_LIMIT when encoding (to be decided before). Round to nearest even and the
- * denormal mode must be set (flush.h). Wrong bytes, references and steps are harmless: some point and some finite or
- * infinite values come out, and the checksum tells. Buffers need no alignment (64 bytes is faster) and do not overlap,
- * but out == ref, and points may be in place where a kernel has them as input and output.
+ * denormal mode must be set (flush.h). Wrong bytes, references and steps are harmless: some point and some values come
+ * out, and the checksum tells. Codes lie at any address, vectors at one that suits their elements (64 bytes is faster);
+ * buffers do not overlap, but out may be ref.
  */
 #ifndef CST_KERNELS_QUANTISE_QUANTISE_H
 #define CST_KERNELS_QUANTISE_QUANTISE_H
