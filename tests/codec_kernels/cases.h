@@ -78,9 +78,8 @@ static inline void fill_reference(cst_lattice_kind lattice, const float *x, cons
             v[t] = gaussian();
             norm += v[t] * v[t];
         }
-        double allowed = q * sqrt(0.5) - 1;
         for (int t = 0; t < 8; t++) {
-            double off = lattice == CST_LATTICE_E8 ? allowed > 0 ? v[t] / sqrt(norm) * allowed : 0
+            double off = lattice == CST_LATTICE_E8 ? v[t] / sqrt(norm) * (q - 1) * sqrt(0.5)
                                                    : (uniform_open() - 0.5) * (q - 1);
             ref[at + CST_LANES * t] = (float)(x[at + CST_LANES * t] + part * off * step);
         }

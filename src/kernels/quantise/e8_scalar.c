@@ -11,17 +11,31 @@ static uint32_t cell_start(uint32_t c)
     return c / CST_LANES * CST_UNIT + c % CST_LANES;
 }
 
+/* theta of a cell, scaled to (-1, 1); private dither is reduced to the Voronoi cell. */
+static void cell_dither(const cst_lattice_block *b, const float *theta, float dither[8])
+{
+    int32_t point[8];
+    for (int t = 0; t < 8; t++)
+        dither[t] = 2.0f * theta[CST_LANES * t];
+    if (b->weight != 0.0f)
+        return;
+    cst_e8_nearest(dither, point);
+    for (int t = 0; t < 8; t++)
+        dither[t] -= (float)point[t] * 0.5f;
+}
+
 static cst_checksum quantise(const cst_lattice_block *b, const float *x, int32_t *points)
 {
     float theta[CST_BLOCK], per_step = 1.0f / b->step;
     cst_random_scalar.dither(&b->dither, b->n, theta);
     for (uint32_t c = 0; c < b->n / 8; c++) {
         uint32_t at = cell_start(c);
-        float y[8];
+        float y[8], dither[8];
         int32_t point[8];
+        cell_dither(b, theta + at, dither);
         for (uint32_t t = 0; t < 8; t++) {
             float scaled = x[at + CST_LANES * t] * per_step;
-            y[t] = scaled + 2.0f * theta[at + CST_LANES * t];
+            y[t] = scaled + dither[t];
         }
         cst_e8_nearest(y, point);
         for (uint32_t t = 0; t < 8; t++)

@@ -10,15 +10,16 @@
  *     reconstruct  x^ = step (z - unit weight theta)
  *
  * weight 1 is subtractive dither: x^ - x is uniform on the cell, whatever x. weight 0 is rounding without shared
- * randomness: the sender's theta is private, the receiver does not subtract it, x^ = step z is still unbiased.
+ * randomness: the sender's theta is private and, for E8, first reduced to the Voronoi cell (theta - NEAREST(theta)); the
+ * receiver does not subtract it, and x^ = step z is unbiased.
  *
  * Points are int32: the integer for Z; twice the coordinate for E8, whose points have coordinates all integer with even sum
  * or all half-integer with even sum. Colours of E8 are the coefficients in the basis (1/2)^8, e_i + e_8 (i = 2..7), 2 e_8.
  *
  * The decoder finds z when |z - scale ref/step - unit weight theta| lies inside q times the cell: for Z below q/2 in
- * every coordinate, for E8 if its inner product with each of the 240 minimal vectors is below q (cst_need). The
- * distance |x - scale ref| / step may be up to (q - 1)/2 per coordinate for Z, q / sqrt(2) - 1 per cell for E8, in
- * Euclidean norm: packing radius times q less covering radius.
+ * every coordinate, for E8 if its inner product with each of the 240 minimal vectors is below q (need). So
+ * (x - scale ref) / step may be anything inside q - 1 times the cell (q - 2 if weight is 0): for Z below (q - 1)/2 per
+ * coordinate, for E8 shorter than (q - 1) sqrt(1/2) per cell.
  *
  * Contract of all kernels: n = 128..4096, a multiple of 128. step is a normal float with a normal reciprocal;
  * |x| / step is below CST_Z_LIMIT or CST_E8_LIMIT when encoding (to be decided before). Round to nearest even and the
@@ -42,7 +43,7 @@
 typedef struct {
     uint32_t n;           /* padded length */
     float step;
-    float weight;         /* 1: subtract the dither; 0: do not (receiver only; the encoder takes 1) */
+    float weight;         /* 1: shared dither, subtracted; 0: the sender's private dither */
     cst_stream dither;
     const int32_t *keys;  /* checksum keys */
 } cst_lattice_block;

@@ -19,6 +19,7 @@ CST_LANE_INLINE cst_checksum encode_block(cst_lattice_kind lattice, const cst_la
             fvec theta[8], y[8];
             ivec point[8];
             dither_unit(&dither, u, part, theta);
+            sender_dither(lattice, b, theta);
             add_dither(&f, x + at, theta, y);
             round_unit(lattice, y, point);
             checksum_unit(&sum, point, b->keys + at);
@@ -45,6 +46,7 @@ CST_LANE_INLINE cst_checksum quantise_block(cst_lattice_kind lattice, const cst_
             fvec theta[8], y[8];
             ivec point[8];
             dither_unit(&dither, u, part, theta);
+            sender_dither(lattice, b, theta);
             add_dither(&f, x + at, theta, y);
             round_unit(lattice, y, point);
             checksum_unit(&sum, point, b->keys + at);

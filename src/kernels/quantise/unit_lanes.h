@@ -23,6 +23,22 @@ CST_LANE_INLINE void nearest_of_colour(cst_lattice_kind lattice, const fvec targ
     else
         z_nearest_of_colour(target, inverse, q, point);
 }
+/* The sender's dither: private dither of E8 is reduced to the Voronoi cell. */
+CST_LANE_INLINE void sender_dither(cst_lattice_kind lattice, const cst_lattice_block *b, fvec theta[8])
+{
+    if (lattice != CST_LATTICE_E8 || b->weight != 0.0f)
+        return;
+    const fvec per_half_step = f_set(0.25f / DITHER_SCALE); /* theta * 2^32 for half a step of 2 theta */
+    fvec y[8];
+    ivec point[8];
+    CST_UNROLL
+    for (int t = 0; t < 8; t++)
+        y[t] = f_mul(theta[t], f_set(2.0f * DITHER_SCALE));
+    e8_nearest_lanes(y, point);
+    CST_UNROLL
+    for (int t = 0; t < 8; t++)
+        theta[t] = f_fnma(i_to_f(point[t]), per_half_step, theta[t]);
+}
 /* The integers whose colours are sent. */
 CST_LANE_INLINE void coloured_integers(cst_lattice_kind lattice, const ivec point[8], ivec integers[8])
 {
