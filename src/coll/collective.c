@@ -17,7 +17,8 @@ enum { START, ENTERED, LEAVE, BULK, SCHEDULE };
 static cst_plan plan_of(const coset_comm *c, const cst_call *call)
 {
     return (cst_plan){.call = *call, .rank = c->rank, .size = c->size, .segment_bytes = c->caps.segment_bytes,
-                      .max_message = c->caps.max_message, .rank_order = c->settings.rank_order != 0};
+                      .max_message = c->caps.max_message, .rank_order = c->settings.rank_order != 0,
+                      .hosts = cst_hier_possible(c)};
 }
 
 /* ---- one rank ---- */
@@ -225,12 +226,6 @@ void cst_coll_prepare(coset_comm *c, const cst_call *call, cst_operation *op)
 coset_status cst_coll_supported(coset_comm *c, const cst_call *call)
 {
     if (call->kind != CST_ALLREDUCE)
-        return COSET_OK;
-    if (c->settings.algorithm == CST_ALGO_HIER && (!cst_hier_possible(c) || c->settings.rank_order))
-        return cst_comm_note(c, COSET_ERR_UNSUPPORTED, c->settings.rank_order
-                             ? "algorithm hier does not sum in rank order, which rank_order asks for; use auto"
-                             : "algorithm hier needs several hosts with several ranks on one of them; use auto");
-    if (c->settings.algorithm == CST_ALGO_HIER)
         return COSET_OK;
     cst_plan plan = plan_of(c, call);
     coset_error why = COSET_ERROR_INIT;

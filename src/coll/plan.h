@@ -18,6 +18,7 @@ typedef struct {
     size_t segment_bytes; /* wanted length of messages, as in coset_transport_caps; 0: CST_SEGMENT_BYTES */
     size_t max_message;   /* no message is longer; 0: no limit */
     bool rank_order;      /* sums must be taken in rank order */
+    bool hosts;           /* there are several hosts, one of them with several ranks (select.h: hier) */
 } cst_plan;
 
 /* Length of messages where the transport names none: the best over loopback sockets. */

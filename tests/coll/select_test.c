@@ -34,6 +34,8 @@ static void preconditions_say_what_can(void **state)
     cst_plan plan = allreduce(4, 100, COSET_F32);
     for (int i = 0; i < CST_ALGO_COUNT; i++)
         assert_int_equal(cst_algo_check(i, &plan, NULL), i == CST_ALGO_HIER ? COSET_ERR_UNSUPPORTED : COSET_OK);
+    plan.hosts = true;
+    assert_int_equal(cst_algo_check(CST_ALGO_HIER, &plan, NULL), COSET_OK);
     plan.rank_order = true;
     for (int i = 0; i < CST_ALGO_COUNT; i++) {
         bool can = i == CST_ALGO_AUTO || i == CST_ALGO_DIRECT || i == CST_ALGO_FLAT || i == CST_ALGO_NAIVE;
