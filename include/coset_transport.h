@@ -101,6 +101,7 @@ typedef struct {
     /* Called inside progress() for the header of every message that arrives, whether its receive is posted or not. */
     void (*on_entry)(void *ctx, int peer, uint64_t op, const coset_entry *entry);
     void *ctx;
+    const char *address; /* this rank's address on the way to rank 0, if the bootstrap knows it; else NULL or "" */
 } coset_transport_config;
 
 typedef struct coset_transport_ops {

@@ -5,6 +5,7 @@
 #include "bootstrap/bootstrap.h"
 
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,7 +19,9 @@ static const coset_transport_ops *plugin_of(const coset_comm_options *o)
 static coset_status join_and_close(cst_bootstrap *b, const cst_settings *settings, const coset_transport_ops *plugin, coset_comm **comm,
                                    coset_error *why)
 {
-    coset_status status = cst_comm_create(cst_bootstrap_oob(b), settings, plugin, comm, why);
+    cst_settings found = *settings;
+    snprintf(found.address, sizeof found.address, "%s", cst_bootstrap_address(b));
+    coset_status status = cst_comm_create(cst_bootstrap_oob(b), &found, plugin, comm, why);
     if (status == COSET_ERR_LATE || status == COSET_ERR_PEER) {
         coset_error cause = COSET_ERROR_INIT;
         cst_bootstrap_why(b, &cause);

@@ -21,6 +21,7 @@ typedef struct {
     char transport[32];
     int algorithm; /* enum cst_algo */
     int progress, rank_order, late_ms, dead_ms, checksum;
+    char address[80]; /* this rank's on the way to rank 0, if the bootstrap knew it: what tcp offers to the others */
 } cst_settings;
 
 /* Operations in call order, and who drives them. */

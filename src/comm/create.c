@@ -201,6 +201,7 @@ static coset_status make_transport(coset_comm *c, const coset_oob *oob, const co
         .struct_size = sizeof config, .late_ms = c->settings.late_ms, .dead_ms = c->settings.dead_ms,
         .checksum = c->settings.checksum, .progress = c->settings.progress, .control_bytes = sizeof(cst_control),
         .host = identities, .job = all[0].job, .on_entry = cst_comm_heard, .ctx = c,
+        .address = c->settings.address,
     };
     coset_status status = ops->create(oob, &config, &c->transport, why);
     free(identities);

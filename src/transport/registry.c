@@ -2,6 +2,7 @@
 #include "transport/registry.h"
 
 #include "transport/shm/shm.h"
+#include "transport/tcp/tcp.h"
 #include "transport/threads/threads.h"
 
 #include <stdio.h>
@@ -10,6 +11,7 @@
 static const coset_transport_ops *const table[] = {
     &cst_transport_threads,
     &cst_transport_shm,
+    &cst_transport_tcp,
 };
 enum { TABLE = sizeof table / sizeof *table };
 
