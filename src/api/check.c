@@ -26,7 +26,7 @@ static int reduces(cst_kind kind)
 static int size_overflows(const coset_comm *c, const cst_call *call)
 {
     size_t bytes;
-    return !cst_size_mul(call->count, coset_dtype_size(call->dtype), &bytes) || !cst_size_mul(bytes, (size_t)c->size, &bytes) ||
+    return !cst_size_mul(call->count, cst_dtype_bytes[call->dtype], &bytes) || !cst_size_mul(bytes, (size_t)c->size, &bytes) ||
            bytes > SIZE_MAX / 2;
 }
 
@@ -41,7 +41,7 @@ static const char *buffers_wrong(const coset_comm *c, const cst_call *call)
     if (!sends || !receives)
         return NULL;
     uintptr_t s = (uintptr_t)call->send, r = (uintptr_t)call->recv;
-    size_t block = call->count * coset_dtype_size(call->dtype), shift = (size_t)c->rank * block;
+    size_t block = cst_call_block_bytes(call), shift = (size_t)c->rank * block;
     if (s >= r + receives || r >= s + sends)
         return NULL;
     switch (call->kind) {

@@ -3,10 +3,13 @@
 
 #include <string.h>
 
-static const struct { const char *name; size_t size; } dtypes[COSET_DTYPE_COUNT] = {
-    [COSET_F32] = {"f32", 4}, [COSET_F64] = {"f64", 8}, [COSET_F16] = {"f16", 2}, [COSET_BF16] = {"bf16", 2},
-    [COSET_I8] = {"i8", 1},   [COSET_U8] = {"u8", 1},   [COSET_I32] = {"i32", 4}, [COSET_U32] = {"u32", 4},
-    [COSET_I64] = {"i64", 8}, [COSET_U64] = {"u64", 8},
+const unsigned char cst_dtype_bytes[COSET_DTYPE_COUNT] = {
+    [COSET_F32] = 4, [COSET_F64] = 8, [COSET_F16] = 2, [COSET_BF16] = 2, [COSET_I8] = 1,
+    [COSET_U8] = 1,  [COSET_I32] = 4, [COSET_U32] = 4, [COSET_I64] = 8,  [COSET_U64] = 8,
+};
+static const char *const dtypes[COSET_DTYPE_COUNT] = {
+    [COSET_F32] = "f32", [COSET_F64] = "f64", [COSET_F16] = "f16", [COSET_BF16] = "bf16", [COSET_I8] = "i8",
+    [COSET_U8] = "u8",   [COSET_I32] = "i32", [COSET_U32] = "u32", [COSET_I64] = "i64",   [COSET_U64] = "u64",
 };
 static const char *const ops[COSET_OP_COUNT] = {
     [COSET_SUM] = "sum", [COSET_AVG] = "avg", [COSET_MIN] = "min", [COSET_MAX] = "max", [COSET_PROD] = "prod",
@@ -34,12 +37,12 @@ bool cst_dtype_is_float(coset_dtype dtype)
 
 size_t coset_dtype_size(coset_dtype dtype)
 {
-    return cst_dtype_valid((int)dtype) ? dtypes[dtype].size : 0;
+    return cst_dtype_valid((int)dtype) ? cst_dtype_bytes[dtype] : 0;
 }
 
 const char *coset_dtype_name(coset_dtype dtype)
 {
-    return cst_dtype_valid((int)dtype) ? dtypes[dtype].name : "?";
+    return cst_dtype_valid((int)dtype) ? dtypes[dtype] : "?";
 }
 
 const char *coset_op_name(coset_op op)
@@ -50,7 +53,7 @@ const char *coset_op_name(coset_op op)
 int cst_dtype_parse(const char *name)
 {
     for (int i = 0; i < COSET_DTYPE_COUNT; i++)
-        if (!strcmp(name, dtypes[i].name))
+        if (!strcmp(name, dtypes[i]))
             return i;
     return -1;
 }

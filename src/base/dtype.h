@@ -5,6 +5,8 @@
 #include <coset.h>
 #include <stdbool.h>
 
+/* Bytes of one element, for a dtype known to be valid. */
+extern const unsigned char cst_dtype_bytes[COSET_DTYPE_COUNT];
 bool cst_dtype_valid(int dtype);
 bool cst_op_valid(int op);
 /* f16 and bf16: summed in f32, rounded once. */

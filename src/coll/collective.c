@@ -132,9 +132,12 @@ static coset_status bulk(coset_comm *c, cst_operation *op)
 
 static coset_status take_path(coset_comm *c, cst_operation *op)
 {
-    coset_status status = cst_shared_entered(c, op);
+    int published;
+    coset_status status = cst_shared_entered(c, op, &published);
     if (status != COSET_OK)
         return status;
+    if (published)
+        return cst_flat_work(c, op);
     switch (cst_shared_path(c, op)) {
     case CST_PATH_FLAT: return cst_flat_work(c, op);
     case CST_PATH_DIRECT: return direct(c, op);
@@ -225,7 +228,7 @@ void cst_coll_prepare(coset_comm *c, const cst_call *call, cst_operation *op)
 
 coset_status cst_coll_supported(coset_comm *c, const cst_call *call)
 {
-    if (call->kind != CST_ALLREDUCE)
+    if (call->kind != CST_ALLREDUCE || c->settings.algorithm == CST_ALGO_AUTO)
         return COSET_OK;
     cst_plan plan = plan_of(c, call);
     coset_error why = COSET_ERROR_INIT;

@@ -34,7 +34,7 @@ static coset_status sum_slice(coset_comm *c, const cst_operation *op, cst_range 
                               unsigned flags)
 {
     const cst_call *call = &op->call;
-    size_t size = coset_dtype_size(call->dtype);
+    size_t size = cst_dtype_bytes[call->dtype];
     const void *from[CST_SHARED_RANKS];
     void *to[CST_SHARED_RANKS];
     for (int r = 0; r < c->size; r++) {
@@ -98,7 +98,7 @@ static coset_status fetch(coset_comm *c, const cst_operation *op, int r, size_t 
 coset_status cst_direct_work(coset_comm *c, const cst_operation *op)
 {
     const cst_call *call = &op->call;
-    size_t block = call->count * coset_dtype_size(call->dtype);
+    size_t block = cst_call_block_bytes(call);
     coset_status status = COSET_OK;
     switch (call->kind) {
     case CST_ALLREDUCE: return allreduce(c, op);

@@ -11,7 +11,7 @@ static void sum_all(const coset_comm *c, const cst_operation *op, size_t begin, 
 {
     const cst_call *call = &op->call;
     const void *from[CST_SHARED_RANKS];
-    size_t offset = begin * coset_dtype_size(call->dtype);
+    size_t offset = begin * cst_dtype_bytes[call->dtype];
     for (int r = 0; r < c->size; r++)
         from[r] = (const char *)cst_shared_source(c, op, r) + offset;
     unsigned divide = call->op == COSET_AVG ? (unsigned)c->size : 1;
@@ -27,7 +27,7 @@ static void copy(void *to, const void *from, size_t bytes)
 coset_status cst_flat_work(coset_comm *c, const cst_operation *op)
 {
     const cst_call *call = &op->call;
-    size_t block = call->count * coset_dtype_size(call->dtype);
+    size_t block = cst_call_block_bytes(call);
     char *recv = call->recv;
     switch (call->kind) {
     case CST_ALLREDUCE:

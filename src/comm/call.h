@@ -2,7 +2,7 @@
 /* What a user asked for: one call on one rank, arguments already checked. */
 #ifndef CST_COMM_CALL_H
 #define CST_COMM_CALL_H
-#include <coset.h>
+#include "base/dtype.h"
 
 typedef enum {
     CST_ALLREDUCE = 1,
@@ -36,7 +36,30 @@ typedef struct {
     void *recv;
 } cst_call;
 
-/* Bytes of the send and receive buffers of a call on a group of `size`, on rank `rank` (0 where the rank has none). */
-size_t cst_call_send_bytes(const cst_call *call, int rank, int size);
-size_t cst_call_recv_bytes(const cst_call *call, int rank, int size);
+/* Bytes of the send and receive buffers of a call on a group of `size`, on rank `rank` (0 where the rank has none).
+ * Inline: on the path of every operation. */
+static inline size_t cst_call_block_bytes(const cst_call *call)
+{
+    return call->count * cst_dtype_bytes[call->dtype];
+}
+
+static inline size_t cst_call_send_bytes(const cst_call *call, int rank, int size)
+{
+    switch (call->kind) {
+    case CST_ALLREDUCE: case CST_ALLGATHER: case CST_REDUCE: case CST_SEND: return cst_call_block_bytes(call);
+    case CST_REDUCE_SCATTER: case CST_ALLTOALL: return cst_call_block_bytes(call) * (size_t)size;
+    case CST_BROADCAST: return rank == call->root ? cst_call_block_bytes(call) : 0;
+    default: return 0;
+    }
+}
+
+static inline size_t cst_call_recv_bytes(const cst_call *call, int rank, int size)
+{
+    switch (call->kind) {
+    case CST_ALLREDUCE: case CST_REDUCE_SCATTER: case CST_BROADCAST: case CST_RECV: return cst_call_block_bytes(call);
+    case CST_ALLGATHER: case CST_ALLTOALL: return cst_call_block_bytes(call) * (size_t)size;
+    case CST_REDUCE: return rank == call->root ? cst_call_block_bytes(call) : 0;
+    default: return 0;
+    }
+}
 #endif

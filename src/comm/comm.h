@@ -126,8 +126,9 @@ static inline cst_entry_slot *cst_slot_of(const coset_comm *c, const cst_operati
 /* Fills in and raises the own slot. The send buffer travels in it if it has at most publish_always bytes, or if it is
  * not mapped and has at most publish_unmapped (neither above CST_SLOT_PAYLOAD). */
 void cst_shared_enter(coset_comm *c, cst_operation *op, size_t publish_always, size_t publish_unmapped);
-/* IN_PROGRESS with op->wait set while a rank is missing; MISMATCH if one has entered something else. */
-coset_status cst_shared_entered(coset_comm *c, cst_operation *op);
+/* IN_PROGRESS with op->wait set while a rank is missing; MISMATCH if one has entered something else. *published: every
+ * rank's data is in its slot. */
+coset_status cst_shared_entered(coset_comm *c, cst_operation *op, int *published);
 /* After an operation has failed here: marks the own record, so that a rank which comes later does not take it for valid. */
 void cst_shared_withdraw(coset_comm *c, const cst_operation *op);
 /* The exit barrier: raised when this rank has left the others' memory; IN_PROGRESS with op->wait set until all have. */

@@ -65,7 +65,7 @@ static void begin(coset_comm *c, cst_operation *op)
     if (is_pairwise(op))
         return;
     c->current = op->entry;
-    int timed = op->call.count * coset_dtype_size(op->call.dtype) >= TIMED_BYTES;
+    int timed = cst_call_block_bytes(&op->call) >= TIMED_BYTES;
     op->record = cst_recorder_begin(&c->recorder, &op->call, op->sequence, timed);
 }
 
@@ -78,7 +78,8 @@ static void conclude(coset_comm *c, cst_operation *op, coset_status status)
     if (status != COSET_OK && op->began && c->control && !is_pairwise(op))
         cst_shared_withdraw(c, op);
     if (status == COSET_OK)
-        atomic_fetch_add_explicit(&c->operations, 1, memory_order_relaxed);
+        /* only the driver counts; others may read */
+        atomic_store_explicit(&c->operations, atomic_load_explicit(&c->operations, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
 /* Sleeps until what the operation waits for may have come, then looks after the group. */

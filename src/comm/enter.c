@@ -12,7 +12,9 @@ static uint32_t flag_number(const cst_operation *op)
 static void publish(cst_entry_slot *slot, const void *data, size_t bytes)
 {
     slot->payload_bytes = (uint32_t)bytes;
-    if (bytes)
+    if (bytes == sizeof(uint32_t))
+        memcpy(slot->inline_data, data, sizeof(uint32_t)); /* one scalar: the commonest of the small ones */
+    else if (bytes)
         memcpy(bytes <= CST_SLOT_INLINE ? slot->inline_data : slot->data, data, bytes);
 }
 
@@ -50,10 +52,12 @@ static coset_status explain_difference(coset_comm *c, cst_operation *op, int pee
     return COSET_IN_PROGRESS;
 }
 
-coset_status cst_shared_entered(coset_comm *c, cst_operation *op)
+coset_status cst_shared_entered(coset_comm *c, cst_operation *op, int *published)
 {
-    for (int i = 1; i < c->size; i++) {
-        int peer = (c->rank + i) % c->size;
+    *published = cst_slot_has_payload(cst_slot_of(c, op, c->rank));
+    for (int peer = 0; peer < c->size; peer++) {
+        if (peer == c->rank)
+            continue;
         cst_entry_slot *slot = cst_slot_of(c, op, peer);
         if (!cst_flag_reached(&slot->entered, flag_number(op))) {
             op->wait = (cst_wait){&slot->entered, flag_number(op), peer};
@@ -61,6 +65,7 @@ coset_status cst_shared_entered(coset_comm *c, cst_operation *op)
         }
         if (!cst_entry_equal(&slot->entry, &op->entry))
             return explain_difference(c, op, peer, &slot->entry);
+        *published &= cst_slot_has_payload(slot);
     }
     return COSET_OK;
 }

@@ -19,8 +19,9 @@ static coset_status step(coset_comm *c, cst_operation *op)
             status = cst_comm_check_heard(c, op);
         op->phase = ENTERED;
     }
+    int published;
     if (status == COSET_OK && c->control && c->size > 1)
-        status = cst_shared_entered(c, op);
+        status = cst_shared_entered(c, op, &published);
     if (status != COSET_OK)
         return status;
     op->wait = (cst_wait){NULL, 0, -1};
