@@ -52,7 +52,7 @@ typedef struct {
 /* Zero (or NULL) in any field is the default. */
 typedef struct {
     size_t struct_size;
-    size_t bucket_bytes;   /* default 25 MiB */
+    size_t bucket_bytes;   /* default 25 MiB; towards the end less: at most half of what is left, so that the tail overlaps */
     size_t first_bytes;    /* of the bucket that is ready first: default 1 MiB, so that communication starts early */
     size_t last_bytes;     /* of the bucket that is ready last: default 1 MiB, since it overlaps with nothing */
     const size_t *caps;    /* instead of the three: one cap per bucket, the last one for all others */

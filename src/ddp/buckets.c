@@ -23,12 +23,15 @@ static size_t padded_bytes(const coset_param *p)
     return cst_round_up(p->count * coset_dtype_size(p->dtype), CST_GRAD_ALIGN);
 }
 
-/* The cap of the bucket that will be number `index`. */
-static size_t cap_of(const cst_bucket_caps *caps, size_t index)
+/* The cap of the bucket that will be number `index`; `rest` bytes are its own or come after it. A bucket must have moved
+ * when the next one is complete, so towards the end none takes more than half of what is left. */
+static size_t cap_of(const cst_bucket_caps *caps, size_t index, size_t rest)
 {
     if (caps->list && caps->nlist)
         return caps->list[index < caps->nlist ? index : caps->nlist - 1];
-    return index == 0 ? caps->first_bytes : caps->bucket_bytes;
+    size_t cap = index == 0 ? caps->first_bytes : caps->bucket_bytes;
+    size_t tail = rest / 2 > caps->last_bytes ? rest / 2 : caps->last_bytes;
+    return cap < tail ? cap : tail;
 }
 
 typedef struct {
@@ -93,12 +96,12 @@ static void fill(maker *m, const cst_bucket_caps *caps)
                     close_bucket(m, k);
         }
         open_bucket *o = &m->open[kind];
-        if (o->members && o->bytes + bytes > cap_of(caps, m->b->nbuckets))
+        if (o->members && o->bytes + bytes > cap_of(caps, m->b->nbuckets, o->bytes + left))
             close_bucket(m, kind);
         m->position[kind * m->nparams + o->members++] = param;
         o->bytes += bytes;
         left -= bytes;
-        if (o->bytes >= cap_of(caps, m->b->nbuckets))
+        if (o->bytes >= cap_of(caps, m->b->nbuckets, o->bytes + left))
             close_bucket(m, kind);
     }
     for (size_t k = 0; k < KINDS; k++)

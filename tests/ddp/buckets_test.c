@@ -34,10 +34,10 @@ static void test_caps(void **state)
     cst_buckets b;
     identity(order, N);
     assert_int_equal(cst_buckets_make(&b, p, N, order, 0, &caps), COSET_OK);
-    /* 2, 8, 7 (what is left fits the last cap), 3 */
-    const size_t want[] = {2, 8, 7, 3};
-    assert_int_equal(b.nbuckets, 4);
-    for (size_t i = 0; i < 4; i++)
+    /* first, full, half of the 10 that are left, 2 since the 3 that are then left fit the last cap */
+    const size_t want[] = {2, 8, 5, 2, 3};
+    assert_int_equal(b.nbuckets, 5);
+    for (size_t i = 0; i < 5; i++)
         assert_int_equal(b.bucket[i].count, want[i]);
     assert_int_equal(b.bytes, N * KIB);
     cst_buckets_free(&b);
@@ -59,6 +59,29 @@ static void test_list_of_caps(void **state)
     for (size_t i = 0; i < 4; i++)
         assert_int_equal(b.bucket[i].count, want[i]);
     cst_buckets_free(&b);
+    free(p);
+}
+
+/* With defaults, a bucket after the first is no larger than all that follow it together, up to one parameter. */
+static void test_the_tail_shrinks(void **state)
+{
+    (void)state;
+    enum { N = 200 };
+    size_t order[N];
+    coset_param *p = equal_params(N);
+    identity(order, N);
+    for (size_t n = 1; n <= N; n++) {
+        cst_bucket_caps caps = {.bucket_bytes = 1000 * KIB, .first_bytes = KIB, .last_bytes = KIB};
+        cst_buckets b;
+        assert_int_equal(cst_buckets_make(&b, p, n, order, 0, &caps), COSET_OK);
+        size_t rest = b.bytes;
+        for (size_t i = 0; i + 1 < b.nbuckets; i++) {
+            rest -= b.bucket[i].bytes;
+            assert_true(b.bucket[i].bytes <= rest);
+        }
+        assert_int_equal(rest, KIB);
+        cst_buckets_free(&b);
+    }
     free(p);
 }
 
@@ -144,6 +167,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_caps),
         cmocka_unit_test(test_list_of_caps),
+        cmocka_unit_test(test_the_tail_shrinks),
         cmocka_unit_test(test_layout_is_a_partition),
         cmocka_unit_test(test_readiness),
     };
