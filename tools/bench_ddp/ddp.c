@@ -51,7 +51,7 @@ static void parse(bench *b, int argc, char **argv)
 }
 
 static const tool_column columns[] = {
-    {"backward", -8}, {"buckets", 7},      {"step(ms)", 9},     {"oracle(ms)", 10}, {"backward(ms)", 12},
+    {"backward", -8}, {"buckets", 7},      {"step(ms)", 9},      {"oracle(ms)", 10}, {"backward(ms)", 12},
     {"comm(ms)", 8},  {"exposed(ms)", 11}, {"comm cpu(ms)", 12}, {"wire(B)", 10},    {NULL, 0},
 };
 
@@ -59,7 +59,8 @@ static void print_report(const bench *b, const tool_rank *rank, const ddp_figure
 {
     FILE *out = tool_human_stream(b->json);
     fprintf(out, "# coset %s: DDP, %d ranks, transport %s, codec %s, %d elements in %d layers, %d iterations\n",
-            coset_version(), rank->size, coset_comm_transport(rank->comm), b->codec, b->params, b->layers, f->iterations);
+            coset_version(), rank->size, coset_comm_transport(rank->comm), b->codec, b->params, b->layers,
+            f->iterations);
     tool_table table = tool_table_start(out, columns);
     tool_cell(&table, "%s", b->backward);
     tool_cell(&table, "%zu", f->buckets);
@@ -104,7 +105,8 @@ static void divide(const bench *b, size_t *counts, coset_param *params)
     size_t layers = (size_t)b->layers, all = (size_t)b->params;
     for (size_t i = 0; i < layers; i++) {
         counts[i] = all / layers + (i < all % layers);
-        params[i] = (coset_param){.id = i + 1, .count = counts[i], .dtype = COSET_F32, .ndim = 2, .name = NULL, .flags = 0};
+        params[i] =
+            (coset_param){.id = i + 1, .count = counts[i], .dtype = COSET_F32, .ndim = 2, .name = NULL, .flags = 0};
     }
 }
 

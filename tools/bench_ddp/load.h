@@ -17,9 +17,9 @@ typedef enum { LOAD_SLEEP, LOAD_WORK } load_kind;
 
 typedef struct {
     load_kind kind;
-    double layer_s;   /* LOAD_SLEEP: time of a layer */
-    uint64_t rounds;  /* LOAD_WORK: rounds of arithmetic in a layer */
-    float *pool;      /* normal random numbers of this rank, from which gradients are copied */
+    double layer_s;  /* LOAD_SLEEP: time of a layer */
+    uint64_t rounds; /* LOAD_WORK: rounds of arithmetic in a layer */
+    float *pool;     /* normal random numbers of this rank, from which gradients are copied */
 } load;
 
 /* Fills the pool from `seed`. Returns 0, or -1 if memory is short. */
