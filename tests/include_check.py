@@ -23,7 +23,7 @@ ALLOWED = {
     "comm": "transport topo kernels base",
     "coll": "comm kernels base",
     "mean": "coll comm codec lattice kernels cpu base",
-    "ddp": "mean coll comm kernels base",
+    "ddp": "mean coll comm kernels cpu base",
     "api": "ddp mean coll comm topo transport bootstrap net codec lattice kernels cpu base",
 }
 # Parts of src/ with narrower rights than their folder: pure arithmetic that sees integers only.
