@@ -1,0 +1,346 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Communicators: groups of ranks, their collectives on numpy arrays and torch CPU tensors."""
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ._arrays import Buffer, buffer, empty_like, op_code
+from ._library import ffi, lib, struct, text
+from .errors import ArgumentError, check, from_status, new_error
+from .request import Request
+
+Allgather = Callable[[bytes, float], bytes]
+
+
+@dataclass(frozen=True)
+class Options:
+    """Zero or None is the default; all ranks give the same values. Times are in seconds."""
+    transport: str | None = None
+    algorithm: str | None = None
+    caller_progress: bool = False
+    rank_order: bool = False
+    late: float = 0
+    dead: float = 0
+    checksum: bool = False
+
+    def _struct(self) -> tuple[Any, list[Any]]:
+        options = struct("coset_comm_options")
+        keep = []
+        for name in ("transport", "algorithm"):
+            value = getattr(self, name)
+            if value is not None:
+                keep.append(ffi.new("char[]", value.encode()))
+                setattr(options, name, keep[-1])
+        options.progress = lib.COSET_PROGRESS_CALLER if self.caller_progress else lib.COSET_PROGRESS_THREAD
+        options.rank_order = int(self.rank_order)
+        options.late_ms = round(self.late * 1000)
+        options.dead_ms = round(self.dead * 1000)
+        options.checksum = int(self.checksum)
+        return options, keep
+
+
+def unique_id() -> bytes:
+    """Names a job. Made by the process of rank 0, given to the others by any means."""
+    made = ffi.new("coset_unique_id *")
+    check(lib.coset_unique_id_create(made))
+    return bytes(ffi.buffer(made.bytes))
+
+
+class _Segment:
+    """Memory of Comm.alloc as numpy sees it; keeps the communicator, which owns it."""
+
+    def __init__(self, comm: Comm, address: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.comm = comm
+        self.__array_interface__ = {"version": 3, "data": (address, False), "shape": shape, "typestr": dtype.str}
+
+
+class Comm:
+    """A group of ranks. Every rank makes the same calls in the same order; see coset.h for the rules.
+
+    Collectives take numpy arrays or contiguous torch CPU tensors and do not copy them. `recv=None` means in place
+    where that is possible, else a new array. Each method returns the result; those that begin with `i` return a Request.
+    """
+
+    def __init__(self, handle: Any) -> None:
+        self._handle = handle
+        self.rank: int = lib.coset_comm_rank(handle)
+        self.size: int = lib.coset_comm_size(handle)
+        self.transport: str = text(lib.coset_comm_transport(handle))
+
+    # -- creation ------------------------------------------------------------------------------------------------
+
+    @classmethod
+    def _create(cls, options: Options | None, call: Callable[[Any, Any, Any], int]) -> Comm:
+        settings, keep = (options or Options())._struct()
+        out = ffi.new("coset_comm **")
+        why = new_error()
+        check(call(settings, out, why), why=why)
+        del keep
+        return cls(out[0])
+
+    @classmethod
+    def from_env(cls, options: Options | None = None) -> Comm:
+        """The ranks that coset run, torchrun, mpirun or srun started."""
+        return cls._create(options, lib.coset_comm_create_env)
+
+    @classmethod
+    def from_id(cls, uid: bytes, rank: int, size: int, options: Options | None = None) -> Comm:
+        made = ffi.new("coset_unique_id *")
+        if len(uid) != len(made.bytes):
+            raise ArgumentError(f"an id has {len(made.bytes)} bytes, not {len(uid)}")
+        ffi.memmove(made.bytes, uid, len(uid))
+        return cls._create(options, lambda o, out, why: lib.coset_comm_create_id(made, rank, size, o, out, why))
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str], rank: int, size: int, options: Options | None = None) -> Comm:
+        """`path` does not exist before, on a file system that all ranks share."""
+        name = os.fsencode(path)
+        return cls._create(options, lambda o, out, why: lib.coset_comm_create_file(name, rank, size, o, out, why))
+
+    @classmethod
+    def from_callback(cls, rank: int, size: int, allgather: Allgather, options: Options | None = None) -> Comm:
+        """allgather(mine, timeout in seconds) returns every rank's bytes, joined in rank order."""
+        raised: list[BaseException] = []
+
+        @ffi.callback("coset_status(void *, const void *, void *, size_t, int)")
+        def trampoline(_ctx: Any, send: Any, recv: Any, count: int, timeout_ms: int) -> int:
+            try:
+                joined = allgather(bytes(ffi.buffer(send, count)), timeout_ms / 1000)
+                if len(joined) != size * count:
+                    raise ArgumentError(f"allgather returned {len(joined)} bytes instead of {size * count}")
+                ffi.memmove(recv, joined, size * count)
+                return lib.COSET_OK
+            except BaseException as error:  # noqa: BLE001 - must not pass through C; raised again below
+                raised.append(error)
+                return lib.COSET_ERR_LATE if isinstance(error, TimeoutError) else lib.COSET_ERR_SYSTEM
+
+        oob = struct("coset_oob")
+        oob.rank, oob.size, oob.allgather = rank, size, trampoline
+        try:
+            return cls._create(options, lambda o, out, why: lib.coset_comm_create_oob(oob, o, out, why))
+        except Exception as error:
+            raise error from (raised[0] if raised else None)
+
+    @classmethod
+    def threads(cls, size: int, options: Options | None = None) -> list[Comm]:
+        """All ranks of one process: element r is used by one thread, as rank r."""
+        if not 1 <= size <= 65535:
+            raise ArgumentError(f"size {size}: expected 1 to 65535")
+        settings, keep = (options or Options())._struct()
+        out = ffi.new("coset_comm *[]", size)
+        why = new_error()
+        check(lib.coset_comm_create_threads(size, settings, out, why), why=why)
+        del keep
+        return [cls(out[r]) for r in range(size)]
+
+    def split(self, color: int, key: int = 0) -> Comm | None:
+        """A communicator per color, ranks ordered by (key, old rank); None where color < 0. Collective."""
+        out = ffi.new("coset_comm **")
+        self._check(lib.coset_comm_split(self._h, color, key, out))
+        return None if out[0] == ffi.NULL else Comm(out[0])
+
+    def shrink(self) -> Comm:
+        """The ranks that still live after a PeerError or an abort. Collective among them."""
+        out = ffi.new("coset_comm **")
+        self._check(lib.coset_comm_shrink(self._h, out))
+        return Comm(out[0])
+
+    # -- life ----------------------------------------------------------------------------------------------------
+
+    @property
+    def _h(self) -> Any:
+        if self._handle is None:
+            raise ArgumentError("the communicator has been destroyed")
+        return self._handle
+
+    def _check(self, status: int) -> None:
+        if status:
+            check(status, self._handle)
+
+    def abort(self, why: str = "abort called") -> None:
+        """Every pending and later operation on every rank raises AbortedError. Never blocks."""
+        lib.coset_comm_abort(self._h, why.encode())
+
+    def destroy(self) -> None:
+        """Frees the communicator and its memory: arrays of alloc() must not be touched afterwards."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            lib.coset_comm_destroy(handle)
+
+    def __enter__(self) -> Comm:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and self._handle is not None:
+            self.abort(f"rank {self.rank} raised {kind.__name__}")
+        self.destroy()
+
+    def __del__(self) -> None:
+        if getattr(self, "_handle", None) is not None:
+            self.destroy()
+
+    def __repr__(self) -> str:
+        state = "" if self._handle is not None else ", destroyed"
+        return f"<coset.Comm rank {self.rank} of {self.size}, {self.transport}{state}>"
+
+    def stats(self) -> dict[str, float]:
+        """Counters since creation."""
+        out = struct("coset_stats")
+        self._check(lib.coset_comm_stats(self._h, out))
+        return {name: getattr(out, name) for name, _ in ffi.typeof("coset_stats").fields if name != "struct_size"}
+
+    def flight(self, path: str | os.PathLike[str]) -> None:
+        """Writes the last operations as JSON."""
+        self._check(lib.coset_comm_flight(self._h, os.fsencode(path)))
+
+    def alloc(self, shape: int | tuple[int, ...], dtype: Any = np.float32) -> np.ndarray[Any, Any]:
+        """A zeroed array that every rank of the host reaches directly: collectives on it need no copy. Collective."""
+        kind = np.dtype(dtype)
+        shape = (shape,) if isinstance(shape, int) else tuple(shape)
+        out = ffi.new("void **")
+        count = int(np.prod(shape, dtype=np.int64))
+        self._check(lib.coset_alloc(self._h, max(count, 1) * kind.itemsize, out))
+        return np.asarray(_Segment(self, int(ffi.cast("uintptr_t", out[0])), shape, kind))
+
+    def free(self, array: np.ndarray[Any, Any]) -> None:
+        """Gives back what alloc() gave. Collective."""
+        self._check(lib.coset_free(self._h, ffi.cast("void *", array.ctypes.data)))
+
+    # -- collectives ---------------------------------------------------------------------------------------------
+
+    def _pair(self, send: Any, recv: Any, scale_send: int = 1, scale_recv: int = 1) -> tuple[Buffer, Buffer]:
+        """Both buffers, of one dtype, the same number of elements when multiplied by the scales."""
+        a, b = buffer(send), buffer(recv, write=True)
+        if a.dtype != b.dtype:
+            raise ArgumentError("send and recv have different dtypes")
+        if a.count * scale_send != b.count * scale_recv:
+            raise ArgumentError(f"send has {a.count} elements and recv {b.count}: they do not fit each other")
+        return a, b
+
+    def _run(self, name: str, arguments: tuple[Any, ...], asynchronous: bool, result: Any, keep: Any) -> Any:
+        if not asynchronous:
+            self._check(getattr(lib, f"coset_{name}")(*arguments, self._h))
+            return result
+        out = ffi.new("coset_request **")
+        self._check(getattr(lib, f"coset_i{name}")(*arguments, self._h, out))
+        return Request(self, out, result, keep)
+
+    def _allreduce(self, send: Any, recv: Any, op: str, asynchronous: bool) -> Any:
+        recv = send if recv is None else recv
+        a, b = self._pair(send, recv)
+        return self._run("allreduce", (a.pointer, b.pointer, a.count, a.dtype, op_code(op)), asynchronous, recv, (a, b))
+
+    def allreduce(self, send: Any, recv: Any = None, op: str = "sum") -> Any:
+        """op over all ranks: "sum", "avg", "min", "max", "prod"."""
+        return self._allreduce(send, recv, op, False)
+
+    def iallreduce(self, send: Any, recv: Any = None, op: str = "sum") -> Request:
+        return self._allreduce(send, recv, op, True)
+
+    def _reduce_scatter(self, send: Any, recv: Any, op: str, asynchronous: bool) -> Any:
+        count = buffer(send).count
+        if count % self.size:
+            raise ArgumentError(f"{count} elements do not divide among {self.size} ranks")
+        recv = empty_like(send, (count // self.size,)) if recv is None else recv
+        a, b = self._pair(send, recv, 1, self.size)
+        return self._run("reduce_scatter", (a.pointer, b.pointer, b.count, a.dtype, op_code(op)), asynchronous, recv,
+                         (a, b))
+
+    def reduce_scatter(self, send: Any, recv: Any = None, op: str = "sum") -> Any:
+        """Rank r gets the r-th of `size` equal parts of the reduced vector."""
+        return self._reduce_scatter(send, recv, op, False)
+
+    def ireduce_scatter(self, send: Any, recv: Any = None, op: str = "sum") -> Request:
+        return self._reduce_scatter(send, recv, op, True)
+
+    def _allgather(self, send: Any, recv: Any, asynchronous: bool) -> Any:
+        recv = empty_like(send, (self.size, *send.shape)) if recv is None else recv
+        a, b = self._pair(send, recv, self.size)
+        return self._run("allgather", (a.pointer, b.pointer, a.count, a.dtype), asynchronous, recv, (a, b))
+
+    def allgather(self, send: Any, recv: Any = None) -> Any:
+        """All ranks' arrays, in rank order."""
+        return self._allgather(send, recv, False)
+
+    def iallgather(self, send: Any, recv: Any = None) -> Request:
+        return self._allgather(send, recv, True)
+
+    def _alltoall(self, send: Any, recv: Any, asynchronous: bool) -> Any:
+        recv = empty_like(send, tuple(send.shape)) if recv is None else recv
+        a, b = self._pair(send, recv)
+        if a.count % self.size:
+            raise ArgumentError(f"{a.count} elements do not divide among {self.size} ranks")
+        return self._run("alltoall", (a.pointer, b.pointer, a.count // self.size, a.dtype), asynchronous, recv, (a, b))
+
+    def alltoall(self, send: Any, recv: Any = None) -> Any:
+        """Part i of send goes to rank i; part i of the result comes from rank i."""
+        return self._alltoall(send, recv, False)
+
+    def ialltoall(self, send: Any, recv: Any = None) -> Request:
+        return self._alltoall(send, recv, True)
+
+    def _broadcast(self, array: Any, root: int, asynchronous: bool) -> Any:
+        b = buffer(array, write=True)
+        return self._run("broadcast", (b.pointer, b.pointer, b.count, b.dtype, root), asynchronous, array, b)
+
+    def broadcast(self, array: Any, root: int = 0) -> Any:
+        """The root's array, written into the others'."""
+        return self._broadcast(array, root, False)
+
+    def ibroadcast(self, array: Any, root: int = 0) -> Request:
+        return self._broadcast(array, root, True)
+
+    def _reduce(self, send: Any, recv: Any, op: str, root: int, asynchronous: bool) -> Any:
+        recv = send if recv is None else recv
+        a, b = self._pair(send, recv)
+        return self._run("reduce", (a.pointer, b.pointer, a.count, a.dtype, op_code(op), root), asynchronous, recv, (a, b))
+
+    def reduce(self, send: Any, recv: Any = None, op: str = "sum", root: int = 0) -> Any:
+        """op over all ranks, on the root only."""
+        return self._reduce(send, recv, op, root, False)
+
+    def ireduce(self, send: Any, recv: Any = None, op: str = "sum", root: int = 0) -> Request:
+        return self._reduce(send, recv, op, root, True)
+
+    def barrier(self) -> None:
+        self._run("barrier", (), False, None, None)
+
+    def ibarrier(self) -> Request:
+        return self._run("barrier", (), True, None, None)
+
+    def send(self, array: Any, peer: int) -> None:
+        """Messages between two ranks match in the order of the calls."""
+        b = buffer(array)
+        self._run("send", (b.pointer, b.count, b.dtype, peer), False, array, b)
+
+    def isend(self, array: Any, peer: int) -> Request:
+        b = buffer(array)
+        return self._run("send", (b.pointer, b.count, b.dtype, peer), True, array, b)
+
+    def recv(self, array: Any, peer: int) -> Any:
+        b = buffer(array, write=True)
+        return self._run("recv", (b.pointer, b.count, b.dtype, peer), False, array, b)
+
+    def irecv(self, array: Any, peer: int) -> Request:
+        b = buffer(array, write=True)
+        return self._run("recv", (b.pointer, b.count, b.dtype, peer), True, array, b)
+
+
+def describe() -> dict[str, dict[str, str]]:
+    """What this build can do on this machine: {"cpu": {...}, "kernel": ..., "transport": ..., "machine": ...}."""
+    facts: dict[str, dict[str, str]] = {}
+
+    @ffi.callback("void(void *, const char *, const char *, const char *)")
+    def fact(_ctx: Any, group: Any, name: Any, value: Any) -> None:
+        facts.setdefault(text(group), {})[text(name)] = text(value)
+
+    lib.coset_describe(fact, ffi.NULL)
+    return facts
+
+
+__all__ = ["Comm", "Options", "describe", "from_status", "unique_id"]
