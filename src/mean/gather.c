@@ -17,8 +17,9 @@ coset_status cst_gathered_init(cst_gathered *g, int ranks, float *floats)
     *g = (cst_gathered){.x = floats, .sum = floats + n * CST_BLOCK};
     g->error = calloc(n, sizeof *g->error);
     g->step = calloc(n, sizeof *g->step);
+    g->base = calloc(n, sizeof *g->base);
     g->code = calloc(n, 1);
-    if (g->error && g->step && g->code)
+    if (g->error && g->step && g->base && g->code)
         return COSET_OK;
     cst_gathered_free(g);
     return COSET_ERR_MEMORY;
@@ -28,6 +29,7 @@ void cst_gathered_free(cst_gathered *g)
 {
     free(g->error);
     free(g->step);
+    free(g->base);
     free(g->code);
     free(g->w);
     *g = (cst_gathered){0};
@@ -188,13 +190,31 @@ static bool add_refinement(gathering *t, int sender, float *out, double *wide)
     return cst_checksum_equal(got, r->check);
 }
 
-/* More digits for a few failures, many more where the spread has grown, all of them where more do not fit. */
+/* How many more bits of each coordinate to ask for. Four where the tail of the distribution or a growth of the spread was
+ * not covered; where the own energy has fallen to less than half of the tracked one, the mean may have gone, and with it
+ * what steps are scaled by: then enough for any vector of that energy. */
+static unsigned bits_wanted(const gathering *t, const cst_part *base, double step)
+{
+    const unsigned usual = 4;
+    const cst_group *g = &t->l->shared->groups[t->l->shared->group_of[t->block]];
+    const cst_block *b = &t->l->shared->layout->blocks[t->block];
+    int own_unit = t->l->vector->exponents[b->span];
+    double own = cst_scale2(t->l->vector->own[t->block].energy, 2 * (own_unit - t->g->unit));
+    double tracked = cst_scale2((t->plan->s2 + t->plan->r2) * cst_group_error(g), 2 * (g->unit - t->g->unit));
+    if (own > 0.5 * tracked)
+        return usual;
+    double range = 10 * sqrt(2 * own * cst_rotation_energy(t->n)) / (step * cst_classes[base->desc.class].q);
+    double bits = cst_log2(range) + 1;
+    return bits > usual ? (unsigned)bits : usual;
+}
+
+/* All digits where more do not fit 16 bits. */
 static void ask_for_more(gathering *t, int sender, const cst_part *base)
 {
     const cst_heard *h = &t->heard[sender];
     bool modulo = base->desc.code == CST_CODE_Z || base->desc.code == CST_CODE_E8;
-    const unsigned bits = 4;
-    if (modulo && !h->digits && (uint32_t)cst_classes[base->desc.class].q << bits <= 65536)
+    unsigned bits = modulo ? bits_wanted(t, base, t->g->step[sender]) : 0;
+    if (modulo && !h->digits && bits <= 14 && (uint32_t)cst_classes[base->desc.class].q << bits <= 65536)
         ask(t, sender, CST_ASK_DIGITS, bits);
     else
         ask(t, sender, CST_ASK_PLAIN, 0);
@@ -206,10 +226,11 @@ static coset_status decode_sender(gathering *t, int sender, float *out)
     const cst_heard *h = &t->heard[sender];
     bool certain = false, good;
     note(t, sender, base->desc);
+    t->g->base[sender] = t->g->step[sender];
     switch (base->desc.code) {
     case CST_CODE_ZERO:
         memset(out, 0, t->n * sizeof *out);
-        t->g->step[sender] = t->g->error[sender] = 0;
+        t->g->base[sender] = t->g->step[sender] = t->g->error[sender] = 0;
         return COSET_OK;
     case CST_CODE_Z:
     case CST_CODE_E8:
@@ -282,6 +303,7 @@ static coset_status decode_wide(gathering *t, int sender, const double *sum, dou
         return status;
     }
     note(t, sender, base->desc);
+    t->g->base[sender] = t->g->step[sender];
     cst_block_id id = block_of(t, sender, CST_PHASE_UP);
     cst_checksum got;
     if (h->plain) {
@@ -339,46 +361,64 @@ static void to_original(const gathering *t, float *rotated, double *out)
         out[i] = cst_scale2(rotated[i], t->g->unit);
 }
 
+/* A coded sender among exact ones, decoded against those known and brought to the original domain. */
+static coset_status decode_to_original(gathering *t, int sender, double *x)
+{
+    const cst_listener *l = t->l;
+    coset_status status;
+    if (base_of(t, sender)->desc.code == CST_CODE_WIDE) {
+        double rotated[CST_BLOCK];
+        for (uint32_t i = 0; i < t->n; i++)
+            rotated[i] = t->g->sum[i];
+        status = decode_wide(t, sender, rotated, rotated);
+        uint32_t signs[CST_SIGN_WORDS];
+        cst_block_signs(l->vector, t->block, signs);
+        cst_unrotate_f64(rotated, t->n, signs);
+        for (uint32_t i = 0; i < t->count; i++)
+            x[i] = cst_scale2(rotated[i], t->g->unit);
+        return status;
+    }
+    float rotated[CST_BLOCK] = {0};
+    status = decode_sender(t, sender, rotated);
+    if (!status && !t->asks[sender].ask) {
+        for (uint32_t i = 0; i < t->n; i++)
+            t->g->sum[i] += rotated[i];
+        t->known++;
+    }
+    to_original(t, rotated, x);
+    return status;
+}
+
+static coset_status read_exact(gathering *t, int sender, double *x)
+{
+    const cst_part *base = base_of(t, sender);
+    size_t bytes = t->count * cst_exact_bytes(t->l->dtype, false);
+    cst_checksum got = {{cst_bytes_hash(base->payload, bytes, 1), cst_bytes_hash(base->payload, bytes, 2)}};
+    if (!cst_checksum_equal(got, base->check))
+        return cst_fail(t->why, COSET_ERR_CORRUPT, sender, "an exact block of rank %d is damaged", sender);
+    cst_exact_read(t->l->dtype, base->payload, t->count, x);
+    return COSET_OK;
+}
+
 static coset_status gather_exact(gathering *t)
 {
     const cst_listener *l = t->l;
+    const cst_block *b = &l->shared->layout->blocks[t->block];
     int ranks = l->shared->options.rules.ranks;
     if (!room_for_doubles(t))
         return COSET_ERR_MEMORY;
     cst_exact_read(l->dtype, cst_vector_elements(l->vector, t->block), t->count, t->g->w + (size_t)l->rank * t->count);
-    memset(t->g->sum, 0, t->n * sizeof *t->g->sum);
-    t->known = 1; /* no reference: the own block may be anything */
-    for (int sender = 0; sender < ranks; sender++) {
-        if (sender == l->rank)
-            continue;
-        const cst_part *base = base_of(t, sender);
+    float scale = (float)cst_scale2(1, l->vector->exponents[b->span] - t->g->unit);
+    for (uint32_t i = 0; i < t->n; i++)
+        t->g->sum[i] = l->vector->rotated[b->at + i] * scale; /* zeros if the own block is exact */
+    t->known = 1;
+    for (int position = 1; position < ranks; position++) {
+        int sender = (l->rank + position) % ranks;
         double *x = t->g->w + (size_t)sender * t->count;
-        t->g->step[sender] = t->g->error[sender] = 0;
-        if (base->desc.code == CST_CODE_EXACT) {
-            size_t bytes = t->count * cst_exact_bytes(l->dtype, false);
-            cst_checksum got = {{cst_bytes_hash(base->payload, bytes, 1), cst_bytes_hash(base->payload, bytes, 2)}};
-            if (!cst_checksum_equal(got, base->check))
-                return cst_fail(t->why, COSET_ERR_CORRUPT, sender, "an exact block of rank %d is damaged", sender);
-            cst_exact_read(l->dtype, base->payload, t->count, x);
-        } else if (base->desc.code == CST_CODE_WIDE) {
-            double rotated[CST_BLOCK] = {0};
-            coset_status status = decode_wide(t, sender, rotated, rotated);
-            if (status)
-                return status;
-            uint32_t signs[CST_SIGN_WORDS];
-            cst_block_signs(l->vector, t->block, signs);
-            cst_unrotate_f64(rotated, t->n, signs);
-            for (uint32_t i = 0; i < t->count; i++)
-                x[i] = cst_scale2(rotated[i], t->g->unit);
-        } else {
-            float rotated[CST_BLOCK] = {0};
-            coset_status status = decode_sender(t, sender, rotated);
-            if (status)
-                return status;
-            if (t->asks[sender].ask == CST_ASK_DIGITS) /* without a reference digits are of no use */
-                ask(t, sender, CST_ASK_PLAIN, 0);
-            to_original(t, rotated, x);
-        }
+        bool is_exact = base_of(t, sender)->desc.code == CST_CODE_EXACT;
+        coset_status status = is_exact ? read_exact(t, sender, x) : decode_to_original(t, sender, x);
+        if (status)
+            return status;
     }
     return COSET_OK;
 }
@@ -397,7 +437,7 @@ coset_status cst_gather(const cst_listener *l, uint32_t block, uint32_t first, c
     g->wide = t.plan->kind == CST_PLAN_WIDE;
     for (int u = 0; u < ranks; u++) {
         asks[u].ask = 0;
-        g->error[u] = g->step[u] = 0;
+        g->error[u] = g->step[u] = g->base[u] = 0;
         if (u == l->rank)
             continue;
         g->exact |= base_of(&t, u)->desc.code == CST_CODE_EXACT;

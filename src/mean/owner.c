@@ -14,9 +14,9 @@
 /* Phase 1's average error may exceed what was planned for by this factor: 0.8 of the budget instead of 0.48. */
 static const double too_coarse = 1.67;
 
-coset_status cst_owner_init(cst_owner *o, const cst_listener *listen, uint32_t first, uint32_t end)
+coset_status cst_owner_init(cst_owner *o, const cst_listener *listen, uint32_t first, uint32_t end, const uint8_t *current)
 {
-    *o = (cst_owner){.listen = *listen, .first = first, .end = end};
+    *o = (cst_owner){.listen = *listen, .first = first, .end = end, .current = current};
     int ranks = listen->shared->options.rules.ranks;
     size_t each = cst_gathered_floats(ranks);
     o->done = calloc(end - first + 1, 1);
@@ -49,7 +49,8 @@ typedef struct {
     bool measured;
     double s2, r2;
     double mean_error;  /* phase 1's, in the mean */
-    double largest_step;
+    double largest_step; /* of phase 1 as it is now, and of the base codes that refinements refer to */
+    double largest_base;
     double average_error;
 } block_now;
 
@@ -86,10 +87,11 @@ static double spread_energy(const cst_tools *tools, const cst_gathered *g, const
 static void measure(block_now *b, double spread, double mean_energy, double factor, int ranks)
 {
     double n = ranks, count = b->layout->count, padding = (double)b->layout->n / count, errors = 0;
-    b->largest_step = 0;
+    b->largest_step = b->largest_base = 0;
     for (int u = 0; u < ranks; u++) {
         errors += b->g->error[u];
         b->largest_step = fmax(b->largest_step, b->g->step[u]);
+        b->largest_base = fmax(b->largest_base, b->g->base[u]);
     }
     b->mean_error = errors / (n * n);
     b->average_error = errors / (n - 1);
@@ -154,32 +156,34 @@ static double in_unit(double energy, int from, int to)
     return cst_scale2(energy, 2 * (from - to));
 }
 
-/* The group's spread now: as measured for the blocks at hand, as tracked, times their common change, for the others. */
-static group_now look_at_group(const cst_owner *o, const cst_group *g, const block_now *now, uint32_t begin, uint32_t end)
+/* The group's spread now: as measured for the blocks at hand, as told in an earlier round for those that are done. */
+static group_now look_at_group(const cst_owner *o, const cst_group *g, const block_now *now)
 {
     const cst_shared *s = o->listen.shared;
     group_now all = {.unit = now[0].g->unit};
-    double here = 0, here_tracked = 0, elsewhere = 0, coords = 0, energy = 0, here_coords = 0;
+    double spread = 0, energy = 0, coords = 0;
     for (uint32_t b = g->first; b < g->end; b++) {
         const cst_block *layout = &s->layout->blocks[b];
-        const cst_tensor *t = s->tensors[layout->span];
-        double count = layout->count;
-        double tracked = t->known ? count * cst_energy_value(t->stat[layout->index].s2, all.unit) : 0;
-        coords += count;
-        if (b >= begin && b < end && now[b - begin].measured) {
-            here += count * in_unit(now[b - begin].s2, now[b - begin].g->unit, all.unit);
-            energy += count * in_unit(now[b - begin].s2 + now[b - begin].r2, now[b - begin].g->unit, all.unit);
-            here_coords += count;
-            here_tracked += tracked;
+        const block_now *n = &now[b - g->first];
+        double s2, r2;
+        if (n->measured) {
+            s2 = in_unit(n->s2, n->g->unit, all.unit);
+            r2 = in_unit(n->r2, n->g->unit, all.unit);
         } else {
-            elsewhere += tracked;
+            cst_block_stat stat = o->current[b] ? s->tensors[layout->span]->stat[layout->index] : (cst_block_stat){0, 0};
+            s2 = cst_energy_value(stat.s2, all.unit);
+            r2 = cst_energy_value(stat.r2, all.unit);
         }
+        if (s2 + r2 == 0)
+            continue; /* zeros make no error; what still waits will be looked at when it has come */
+        coords += layout->count;
+        spread += layout->count * s2;
+        energy += layout->count * (s2 + r2);
     }
-    double change = here_tracked > 0 ? here / here_tracked : 1;
-    all.s2 = (here + elsewhere * change) / coords;
-    if (elsewhere == 0 && here_coords < coords)
-        all.s2 = here / here_coords;
-    all.least = cst_code_error(CST_CODE_Z, s->options.floor) * energy / (here_coords > 0 ? here_coords : 1);
+    if (coords > 0) {
+        all.s2 = spread / coords;
+        all.least = cst_code_error(CST_CODE_Z, s->options.floor) * energy / coords;
+    }
     return all;
 }
 
@@ -193,7 +197,7 @@ static bool needs_refinement(const cst_owner *o, const block_now *b, const group
     if (!(b->average_error > too_coarse * target))
         return false;
     double step = sqrt(12 * target * cst_rotation_energy(b->layout->n));
-    double quarters = ceil(4 * cst_log2(b->largest_step / step));
+    double quarters = ceil(4 * cst_log2(b->largest_base / step));
     *arg = (uint8_t)(quarters < 1 ? 1 : quarters > 60 ? 60 : quarters);
     return true;
 }
@@ -471,8 +475,29 @@ static void request(group_work *w, cst_request r)
     }
 }
 
-/* A block that has to wait: its requests, one for all senders where all are asked the same. */
-static void postpone(group_work *w, uint32_t block, const cst_request *asks)
+/* Bytes to ask for in the next DOWN frame: what the block will take as it is known now and a reserve; if it is not known,
+ * in the last round whatever a code may take, before it what the plan expects, or a byte per coordinate. */
+static double room_later(const group_work *w, uint32_t block, double bits)
+{
+    const cst_shared *s = w->o->listen.shared;
+    const cst_block *b = &s->layout->blocks[block];
+    const cst_heard *heard = w->o->listen.heard + (size_t)(block - w->o->first) * (size_t)s->options.rules.ranks;
+    double exact = b->count * (double)s->options.element[1] + 64, plan = s->plan[block].down_bytes;
+    bool is_exact = w->o->listen.vector->own[block].kind == CST_BLOCK_EXACT;
+    for (int u = 0; u < s->options.rules.ranks; u++)
+        is_exact |= u != w->o->listen.rank && heard[u].frame->parts[heard[u].part].desc.code == CST_CODE_EXACT;
+    if (is_exact)
+        return exact;
+    if (bits > 0 && bits < 32)
+        return (1.1 * bits + 1) * b->n / 8 + 64;
+    if (w->round + 1 == CST_LAST_ROUND)
+        return exact + 4.0 * b->n;
+    return plan > 0 ? 1.3 * plan + 64 + b->n / 8.0 : b->n + 64;
+}
+
+/* A block that has to wait: its requests, one for all senders where all are asked the same. bits: per coordinate, what the
+ * code of its mean is expected to take, 0 if that is not known. */
+static void postpone(group_work *w, uint32_t block, const cst_request *asks, double bits)
 {
     int ranks = w->o->listen.shared->options.rules.ranks, asked = 0, same = 1;
     const cst_request *one = NULL;
@@ -489,11 +514,7 @@ static void postpone(group_work *w, uint32_t block, const cst_request *asks)
         for (int u = 0; asks && u < ranks; u++)
             if (u != w->o->listen.rank && asks[u].ask)
                 request(w, asks[u]);
-    const cst_shared *s = w->o->listen.shared;
-    const cst_block *b = &s->layout->blocks[block];
-    double planned = 1.3 * s->plan[block].down_bytes + 64 + b->n / 8.0, most = b->count * (double)s->options.element[1] + 64;
-    bool unplanned = s->plan[block].down_bytes == 0 || w->round + 1 == CST_LAST_ROUND;
-    w->need_down += unplanned || planned > most ? most + 4.0 * b->n : planned;
+    w->need_down += room_later(w, block, bits);
 }
 
 static void account(cst_owner *o, const block_now *b, double d2)
@@ -572,8 +593,10 @@ static void code_block(group_work *w, const block_now *now, const group_now *g, 
     coding c = {.o = o, .packer = w->packer, .b = now, .part = now->g->block - o->first};
     uint8_t arg;
     if (w->round < CST_LAST_ROUND && !now->g->exact && needs_refinement(o, now, g, &arg)) {
+        /* s^2 is known only as well as the coarse step allows; at worst there is none */
+        double energy = now->s2 + now->r2, finest = 12 * error_left(w, now, g) / 100;
         request(w, (cst_request){now->g->block, CST_TO_ALL, CST_ASK_REFINE, arg});
-        postpone(w, now->g->block, NULL);
+        postpone(w, now->g->block, NULL, cst_model_bits(energy / finest));
         return;
     }
     note_statistics(w, &c);
@@ -585,7 +608,8 @@ static void code_block(group_work *w, const block_now *now, const group_now *g, 
                 : now->g->wide ? code_wide(&c, mean)
                                : code_floats(&c);
     if (!fits) {
-        postpone(w, now->g->block, NULL);
+        bool planned = !now->g->exact && !now->g->wide && now->measured;
+        postpone(w, now->g->block, NULL, planned ? plan_mean(o, now, c.d2).bits : 0);
         return;
     }
     note_spent(w, now, c.d2, 8.0 * (double)(w->packer->next - before));
@@ -602,7 +626,7 @@ static coset_status work_on_group(group_work *w, const cst_group *group)
         some += w->now[i].measured;
     group_now g = {0};
     if (!status && some)
-        g = look_at_group(w->o, group, w->now, w->begin, w->end);
+        g = look_at_group(w->o, group, w->now);
     double growth = status ? 1 : rate_control(w, &g);
     for (uint32_t b = w->begin; !status && b < w->end; b++) {
         block_now *now = &w->now[b - w->begin];
@@ -611,7 +635,7 @@ static coset_status work_on_group(group_work *w, const cst_group *group)
         if (now->g->complete)
             code_block(w, now, &g, growth, mean_at(w, b));
         else
-            postpone(w, b, w->asks + (size_t)(b - w->begin) * (size_t)ranks);
+            postpone(w, b, w->asks + (size_t)(b - w->begin) * (size_t)ranks, 0);
     }
     return status;
 }
@@ -669,8 +693,8 @@ coset_status cst_owner_frame(cst_owner *o, int round, size_t declared, cst_packe
     begin_rate_control(&w, capacity);
     for (uint32_t b = o->first; !status && b < o->end; b = w.end) {
         const cst_group *group = &s->groups[s->group_of[b]];
-        w.begin = b;
-        w.end = group->end < o->end ? group->end : o->end;
+        w.begin = group->first;
+        w.end = group->end;
         status = work_on_group(&w, group);
     }
     if (!status && !cst_packer_flush(packer))

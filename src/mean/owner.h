@@ -16,7 +16,8 @@ enum { CST_LAST_ROUND = 2 }; /* rounds 0, 1, 2: six transfers at worst */
 typedef struct {
     cst_listener listen;
     uint32_t first, end;       /* blocks */
-    uint8_t *done;             /* per block: its mean has been sent */
+    uint8_t *done;             /* per block owned: its mean has been sent */
+    const uint8_t *current;    /* per block of the call: its tracked statistics are of this call */
     cst_gathered gathered[CST_GROUP];
     float *floats;             /* of `gathered` */
     double *means;             /* per block of a group, where it is computed in f64 */
@@ -27,7 +28,7 @@ typedef struct {
     uint32_t corrected;
 } cst_owner;
 
-coset_status cst_owner_init(cst_owner *o, const cst_listener *listen, uint32_t first, uint32_t end);
+coset_status cst_owner_init(cst_owner *o, const cst_listener *listen, uint32_t first, uint32_t end, const uint8_t *current);
 void cst_owner_free(cst_owner *o);
 
 /* The frame of round `round` for all ranks: means of the blocks that can be made, requests for the others (into the frame and,

@@ -96,6 +96,8 @@ static double shifted_bits(double x)
     return x < 1.6 ? -0.5 * cst_log2(2 - x) : HUGE_VAL;
 }
 
+static const double finest = 0.84; /* of the step that gives the planned error: a class's width */
+
 static cst_plan plan_modulo(const cst_plan_rules *rules, uint8_t code, double v, double d1)
 {
     cst_plan best = {.bits = HUGE_VAL};
@@ -105,7 +107,9 @@ static cst_plan plan_modulo(const cst_plan_rules *rules, uint8_t code, double v,
     for (unsigned class = CST_CLASS_MIN; class <= CST_CLASS_MAX; class++) {
         if (!cst_class_valid(class) || cst_classes[class].q < 0.8 * modulus)
             continue;
-        double step = step_of_modulus(code, cst_classes[class].q, v), error = cst_code_error(code, step);
+        /* A step much finer than asked for would be of no use, and would rest on how well v is known. */
+        double step = fmax(step_of_modulus(code, cst_classes[class].q, v), finest * target);
+        double error = cst_code_error(code, step);
         double total = class / 4.0 + (step < HUGE_VAL ? shifted_bits(error / d1) : HUGE_VAL);
         if (total < best_total) {
             best_total = total;

@@ -24,11 +24,11 @@ static double group_gain(const cst_sender *s, const cst_group *g)
 {
     double energy = 0, coords = 0, tracked = g->s2 + g->r2;
     for (uint32_t b = g->first; b < g->end; b++) {
-        double count = s->shared->layout->blocks[b].count;
+        double count = s->shared->plan[b].kind == CST_PLAN_ZERO ? 0 : s->shared->layout->blocks[b].count;
         coords += count;
         energy += count * own_energy(s, b, g->unit);
     }
-    double gain = tracked > 0 ? energy / coords / tracked : 0;
+    double gain = tracked > 0 && coords > 0 ? energy / coords / tracked : 0;
     return gain > 1 / strange_gain && gain < strange_gain ? gain : 0;
 }
 
@@ -123,7 +123,9 @@ static cst_block_desc modulo_code(const cst_sender *s, uint32_t block, int posit
     double sigma = sqrt(expected_sigma2(p, rules, own, gain));
     double planned = cst_plan_sigma(p->up.code, p->up.class, p->up.step * sqrt(gain));
     unsigned class = p->up.class;
-    if (sigma > tolerance * planned)
+    /* Pooled statistics know nothing of single blocks: then loud ones get more and quiet ones less, which fits on the whole. */
+    bool pooled = s->shared->options.fresh;
+    if (sigma > tolerance * planned || (pooled && sigma < planned / tolerance))
         class = cst_class_for((float)(cst_classes[class].q * sigma / planned));
     return class ? with_step(s, block, p->up.code, class, step) : entropy_code(s, block, step);
 }

@@ -48,6 +48,7 @@ typedef struct {
     buffers extra;             /* sketches and statistics */
     uint16_t *errors;          /* per owner: predicted error of its blocks, as told last */
     uint32_t *corrected;       /* per owner */
+    uint8_t *current;          /* per block: its owner has told new statistics */
 } star;
 
 static star *state_of(const coset_round *round)
@@ -95,9 +96,10 @@ static coset_status star_begin(coset_round *round)
     s->errors = calloc(n, sizeof *s->errors);
     s->corrected = calloc(n, sizeof *s->corrected);
     s->told = calloc(n, sizeof *s->told);
+    s->current = calloc(round->layout.nblocks + 1, 1);
     for (int r = 0; r < ROUNDS; r++)
         s->heard_from[r] = calloc(n, sizeof *s->heard_from[r]);
-    bool enough = s->errors && s->corrected && s->told && s->heard_from[0] && s->heard_from[1] && s->heard_from[2];
+    bool enough = s->errors && s->corrected && s->told && s->current && s->heard_from[0] && s->heard_from[1] && s->heard_from[2];
     return enough ? cst_sketch_init(&s->sketch, &round->layout, round->tensors, &round->vector, round->mean->rank, (int)n)
                   : COSET_ERR_MEMORY;
 }
@@ -122,6 +124,7 @@ static void star_end(coset_round *round)
     parts_free(&s->told, round->mean->size);
     free(s->errors);
     free(s->corrected);
+    free(s->current);
     buffers_free(&s->down);
     buffers_free(&s->extra);
     cst_sketch_free(&s->sketch);
@@ -220,10 +223,8 @@ static coset_status plan_call(coset_round *round)
     cst_plan_options options = mean->plan;
     options.element[0] = cst_exact_bytes(round->dtype, false);
     options.element[1] = cst_exact_bytes(round->dtype, true);
-    if (round->dtype != COSET_F64)
-        options.floor = round->dtype == COSET_F32 ? 0x1p-20 : 0x1p-16;
-    else
-        options.floor = 0x1p-44;
+    /* Finer than the elements themselves would be of no use: ranks that agree exactly still leave a step. */
+    options.floor = round->dtype == COSET_F64 ? 0x1p-44 : round->dtype == COSET_F32 ? 0x1p-24 : 0x1p-16;
     options.fresh = s->sketch.nruns > 0;
     if (options.bits > 0 && round->layout.coords) {
         size_t spent = s->sketch.up_bytes + s->sketch.down_bytes;
@@ -239,7 +240,7 @@ static coset_status plan_call(coset_round *round)
     if (status || !s->heard)
         return COSET_ERR_MEMORY;
     cst_listener listen = {mean->tools, &s->shared, &round->vector, round->roots, mean->rank, round->dtype, s->heard};
-    return cst_owner_init(&s->owner, &listen, first, end);
+    return cst_owner_init(&s->owner, &listen, first, end, s->current);
 }
 
 static coset_status send_codes(coset_round *round, coset_xfer *xfer)
@@ -459,6 +460,7 @@ static void take_notes(coset_round *round, int owner, const cst_parts *frame)
         if (part->desc.code == CST_CODE_ABSENT)
             continue;
         round->tensors[b->span]->stat[b->index] = (cst_block_stat){part->s2, part->r2};
+        s->current[frame->header.first_block + i] = 1;
         report->exact += part->desc.code == CST_CODE_EXACT;
     }
     for (uint32_t i = 0; i < frame->header.requests; i++) {

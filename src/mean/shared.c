@@ -24,7 +24,7 @@ static cst_block_stat stat_of(const cst_shared *s, uint32_t block)
     return s->tensors[b->span]->stat[b->index];
 }
 
-/* Mean energies of a group, from the tracked statistics of its blocks. */
+/* Mean energies of a group, from the tracked statistics of its blocks. Blocks of zeros neither make errors nor count. */
 static void measure_group(const cst_shared *s, cst_group *g)
 {
     uint16_t top = 0;
@@ -37,13 +37,13 @@ static void measure_group(const cst_shared *s, cst_group *g)
     double coords = 0, s2 = 0, r2 = 0;
     for (uint32_t b = g->first; b < g->end; b++) {
         cst_block_stat t = stat_of(s, b);
-        double count = s->layout->blocks[b].count;
+        double count = t.s2 || t.r2 ? s->layout->blocks[b].count : 0;
         coords += count;
         s2 += count * cst_energy_value(t.s2, g->unit);
         r2 += count * cst_energy_value(t.r2, g->unit);
     }
-    g->s2 = s2 / coords;
-    g->r2 = r2 / coords;
+    g->s2 = coords > 0 ? s2 / coords : 0;
+    g->r2 = coords > 0 ? r2 / coords : 0;
 }
 
 static void set_error(const cst_shared *s, cst_group *g)
@@ -59,16 +59,22 @@ double cst_group_error(const cst_group *g)
     return cst_energy_value(g->d1, g->unit);
 }
 
-static void make_groups(cst_shared *s)
+/* Runs of up to 16 blocks of one tensor; once owners are known, of one owner. */
+static void make_groups(cst_shared *s, bool by_owner)
 {
     const cst_block *blocks = s->layout->blocks;
-    for (uint32_t b = 0; b < s->layout->nblocks; b++) {
-        bool joins = b > 0 && blocks[b].span == blocks[b - 1].span && blocks[b].index % CST_GROUP != 0;
-        if (!joins)
+    s->ngroups = 0;
+    for (uint32_t b = 0, owner = 0; b < s->layout->nblocks; b++) {
+        bool starts = b == 0 || blocks[b].span != blocks[b - 1].span || b - s->groups[s->ngroups - 1].first == CST_GROUP;
+        for (; by_owner && s->first[owner] <= b; owner++)
+            starts |= s->first[owner] == b;
+        if (starts)
             s->groups[s->ngroups++] = (cst_group){.first = b};
         s->groups[s->ngroups - 1].end = b + 1;
         s->group_of[b] = s->ngroups - 1;
     }
+    for (uint32_t g = 0; g < s->ngroups; g++)
+        measure_group(s, &s->groups[g]);
 }
 
 /* ---- plans of blocks ---- */
@@ -115,7 +121,7 @@ static void plan_wide(const cst_plan_options *o, cst_block_plan *p, const cst_bl
     double n = o->rules.ranks;
     double up = sqrt(12 * (2 * p->s2 + 1)), down = sqrt(12 * n * (p->s2 + 2));
     p->up.class = (uint8_t)(cst_log2(up) + 1.5);
-    p->down.class = (uint8_t)(cst_log2(down) + 2.5);
+    p->down.class = (uint8_t)(cst_log2(down) + 1.2);
     p->down.error = (n - 1) / (n * n);
     p->down.step = sqrt(12 * p->down.error);
     p->up_bytes = (uint32_t)cst_block_bytes((cst_block_desc){CST_CODE_WIDE, p->up.class, 0}, b->n, b->count, 0);
@@ -222,11 +228,16 @@ static void size_frames(cst_shared *s)
     }
 }
 
-static void deal(cst_shared *s, uint32_t *weights)
+/* Owners by what their blocks will take, then groups within owners. */
+static void deal(cst_shared *s, cached_plan *cache, uint32_t *weights)
 {
+    make_groups(s, false);
+    plan_all(s, cache);
     for (uint32_t b = 0; b < s->layout->nblocks; b++)
         weights[b] = 48 + s->plan[b].up_bytes + s->plan[b].down_bytes;
     cst_layout_deal(weights, s->layout->nblocks, s->options.rules.ranks, s->first);
+    make_groups(s, true);
+    plan_all(s, cache);
 }
 
 /* ---- fixed bits ---- */
@@ -236,8 +247,7 @@ static void deal(cst_shared *s, uint32_t *weights)
 static void fit_bits(cst_shared *s, cached_plan *cache, uint32_t *weights)
 {
     for (int i = 0; i < 6; i++) {
-        plan_all(s, cache);
-        deal(s, weights);
+        deal(s, cache, weights);
         size_frames(s);
         double n = s->options.rules.ranks, coords = (double)s->layout->coords;
         double bits = 8 * n * (double)(s->up_bytes + s->down_bytes) / coords;
@@ -263,13 +273,9 @@ coset_status cst_shared_plan(cst_shared *s, const cst_plan_options *options, con
     cached_plan *cache = calloc(CACHE, sizeof *cache);
     bool enough = s->groups && s->group_of && s->plan && s->first && weights && cache;
     if (enough) {
-        make_groups(s);
-        for (uint32_t g = 0; g < s->ngroups; g++)
-            measure_group(s, &s->groups[g]);
         if (options->bits > 0)
             fit_bits(s, cache, weights);
-        plan_all(s, cache);
-        deal(s, weights);
+        deal(s, cache, weights);
         size_frames(s);
     }
     free(weights);

@@ -3,8 +3,8 @@
  * What all ranks know before a call, and the plan that follows from it: codes, owners and frame sizes, agreed without
  * talking. Everything here is computed from tracked statistics in wire form, with portable arithmetic.
  *
- * Blocks are planned in groups of 16 neighbours of one tensor: within a group every block gets the same absolute error D1,
- * since bits are spent best where the spread is. A group's D1 is kept as an energy index; blocks are planned relative to
+ * Blocks are planned in groups of up to 16 neighbours of one tensor and one owner: within a group every block gets the same
+ * absolute error, since bits are spent best where the spread is. A group's D1 is kept as an energy index; blocks are planned relative to
  * it, and plans are cached, since few relative values occur.
  */
 #ifndef CST_MEAN_SHARED_H
