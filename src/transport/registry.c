@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/registry.h"
 
+#include "transport/fault/fault.h"
 #include "transport/shm/shm.h"
 #include "transport/tcp/tcp.h"
 #include "transport/threads/threads.h"
@@ -22,6 +23,8 @@ const coset_transport_ops *cst_transport_at(int i)
 
 const coset_transport_ops *cst_transport_find(const char *name)
 {
+    if (!strncmp(name, "fault:", 6))
+        return cst_transport_fault(name + 6);
     for (int i = 0; i < TABLE; i++)
         if (!strcmp(table[i]->name, name))
             return table[i];

@@ -4,7 +4,7 @@
 #define CST_TRANSPORT_REGISTRY_H
 #include <coset_transport.h>
 
-/* The ops table of "threads", "shm", ...; NULL if this build has none of that name. */
+/* The ops table of "threads", "shm", ..., or of "fault:shm" and the like; NULL if this build has none of that name. */
 const coset_transport_ops *cst_transport_find(const char *name);
 /* The i-th transport (0, 1, ...), NULL past the last: for `coset info`, with ops->probe telling whether it is usable. */
 const coset_transport_ops *cst_transport_at(int i);

@@ -71,7 +71,7 @@ cst_got cst_packet_receive(int socket, cst_packet *p, int *fd)
             return errno == EAGAIN ? CST_GOT_NOTHING : CST_GOT_END;
         }
         *fd = take_descriptor(&m);
-        cst_got got = judge(p, n, *fd);
+        cst_got got = m.msg_flags & (MSG_TRUNC | MSG_CTRUNC) ? CST_GOT_NONSENSE : judge(p, n, *fd);
         if (got != CST_GOT_PACKET && *fd >= 0) {
             close(*fd);
             *fd = -1;
