@@ -62,7 +62,7 @@ def rows(chosen, ranks):
     for (size, algorithm), (_, following) in zip(chosen, chosen[1:] + [(None, None)]):
         if following != algorithm:
             limit = "NO_LIMIT" if following is None else f"{size} /* bytes */"
-            yield f"    {{CST_ALLREDUCE, MESSAGES, {ranks}, {limit}, CST_ALGO_{algorithm.upper()}}},"
+            yield f"    {{CST_ALLREDUCE, {ranks}, {limit}, CST_ALGO_{algorithm.upper()}}},"
 
 
 def main():

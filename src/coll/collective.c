@@ -45,7 +45,7 @@ static coset_status schedule_begin(coset_comm *c, cst_operation *op)
     if (!s)
         return cst_comm_fail(c, COSET_ERR_MEMORY, -1, op->sequence, "no memory for a schedule");
     op->state = s;
-    coset_status status = cst_build(s, &plan, cst_select(&plan, (cst_algo)op->call.algorithm, c->caps.flags), &why);
+    coset_status status = cst_build(s, &plan, cst_select(&plan, (cst_algo)op->call.algorithm), &why);
     if (status == COSET_OK && !c->control && op->call.kind != CST_SEND && op->call.kind != CST_RECV)
         status = cst_comm_check_heard(c, op);
     if (status == COSET_OK)

@@ -3,7 +3,6 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
-#include <coset_transport.h>
 #include <limits.h>
 #include <string.h>
 
@@ -11,18 +10,14 @@
 
 static const struct {
     const char *name;
-    bool rank_order;   /* sums in rank order, whatever the segments */
-    bool narrow;       /* 16-bit floats travel as 16 bits */
-    bool hosts;        /* needs several hosts with several ranks on one of them */
+    bool rank_order; /* sums in rank order, whatever the segments */
+    bool narrow;     /* 16-bit floats travel as 16 bits */
+    bool hosts;      /* needs several hosts with several ranks on one of them */
 } traits[CST_ALGO_COUNT] = {
-    [CST_ALGO_AUTO] = {"auto", true, true, false},
-    [CST_ALGO_FLAT] = {"flat", true, true, false},
-    [CST_ALGO_DIRECT] = {"direct", true, true, false},
-    [CST_ALGO_RING] = {"ring", false, false, false},
-    [CST_ALGO_RD] = {"rd", false, false, false},
-    [CST_ALGO_RHD] = {"rhd", false, false, false},
-    [CST_ALGO_TREE] = {"tree", false, false, false},
-    [CST_ALGO_NAIVE] = {"naive", true, true, false},
+    [CST_ALGO_AUTO] = {"auto", true, true, false},     [CST_ALGO_FLAT] = {"flat", true, true, false},
+    [CST_ALGO_DIRECT] = {"direct", true, true, false}, [CST_ALGO_RING] = {"ring", false, false, false},
+    [CST_ALGO_RD] = {"rd", false, false, false},       [CST_ALGO_RHD] = {"rhd", false, false, false},
+    [CST_ALGO_TREE] = {"tree", false, false, false},   [CST_ALGO_NAIVE] = {"naive", true, true, false},
     [CST_ALGO_HIER] = {"hier", false, false, true},
 };
 
@@ -60,51 +55,47 @@ coset_status cst_algo_check(cst_algo algo, const cst_plan *plan, coset_error *wh
 
 /* ---- The table. Hosts are not in it: collective.c takes hier where it is worth it, before it asks here. ---- */
 
-enum { MEMORY = 1, MESSAGES = 2, ANY = MEMORY | MESSAGES };
 #define KIB      ((size_t)1 << 10)
 #define NO_LIMIT SIZE_MAX
 
-/* For each kind the first row that fits: ranks and bytes up to those given (inclusive), bytes of the whole vector. A
- * row whose algorithm lacks a promise that the plan needs is passed over; the last row of each kind has them all.
- * MEMORY: ranks share memory, figures as in docs/performance.md. MESSAGES: from the cost model in docs/algorithms.md
- * with 20 us per round, 3 us per message and 1 GB/s. */
+/* For collectives by messages (where ranks reach each other's memory, shared.c decides): for each kind the first row
+ * that fits, ranks and bytes (of the whole vector) up to those given. A row whose algorithm lacks a promise that the plan
+ * needs is passed over; the last row of each kind has them all. From the cost model in docs/algorithms.md with 20 us per
+ * round, 3 us per message and 1 GB/s; bench/algorithms.py measures. */
 static const struct {
     cst_kind kind;
-    int medium;
     int ranks;
     size_t bytes;
     cst_algo algo;
 } table[] = {
-    {CST_ALLREDUCE, MEMORY, INT_MAX, 1 * KIB, CST_ALGO_FLAT},
-    {CST_ALLREDUCE, MEMORY, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
-    {CST_ALLREDUCE, MESSAGES, 2, 32 * KIB, CST_ALGO_FLAT},
-    {CST_ALLREDUCE, MESSAGES, 4, 16 * KIB, CST_ALGO_FLAT},
-    {CST_ALLREDUCE, MESSAGES, 8, 4 * KIB, CST_ALGO_FLAT},
-    {CST_ALLREDUCE, MESSAGES, 16, 2 * KIB, CST_ALGO_FLAT},
-    {CST_ALLREDUCE, MESSAGES, 16, NO_LIMIT, CST_ALGO_DIRECT},
-    {CST_ALLREDUCE, MESSAGES, INT_MAX, 16 * KIB, CST_ALGO_RD},
-    {CST_ALLREDUCE, MESSAGES, INT_MAX, 1024 * KIB, CST_ALGO_RHD},
-    {CST_ALLREDUCE, MESSAGES, INT_MAX, NO_LIMIT, CST_ALGO_RING},
-    {CST_ALLREDUCE, ANY, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
-    {CST_REDUCE_SCATTER, ANY, 16, NO_LIMIT, CST_ALGO_DIRECT},
-    {CST_REDUCE_SCATTER, ANY, INT_MAX, 1024 * KIB, CST_ALGO_DIRECT},
-    {CST_REDUCE_SCATTER, MESSAGES, INT_MAX, NO_LIMIT, CST_ALGO_RING},
-    {CST_REDUCE_SCATTER, ANY, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
-    {CST_ALLGATHER, ANY, 16, NO_LIMIT, CST_ALGO_DIRECT},
-    {CST_ALLGATHER, ANY, INT_MAX, 1024 * KIB, CST_ALGO_DIRECT},
-    {CST_ALLGATHER, ANY, INT_MAX, NO_LIMIT, CST_ALGO_RING},
-    {CST_ALLTOALL, ANY, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
-    {CST_BROADCAST, ANY, 2, NO_LIMIT, CST_ALGO_TREE},
-    {CST_BROADCAST, ANY, 8, 1024 * KIB, CST_ALGO_TREE},
-    {CST_BROADCAST, ANY, 64, 8192 * KIB, CST_ALGO_TREE},
-    {CST_BROADCAST, ANY, 64, NO_LIMIT, CST_ALGO_RING},
-    {CST_BROADCAST, ANY, INT_MAX, NO_LIMIT, CST_ALGO_TREE},
-    {CST_REDUCE, ANY, 8, 16 * KIB, CST_ALGO_FLAT},
-    {CST_REDUCE, ANY, INT_MAX, 64 * KIB, CST_ALGO_TREE},
-    {CST_REDUCE, ANY, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
-    {CST_BARRIER, ANY, INT_MAX, NO_LIMIT, CST_ALGO_RD},
-    {CST_SEND, ANY, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
-    {CST_RECV, ANY, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_ALLREDUCE, 2, 32 * KIB, CST_ALGO_FLAT},
+    {CST_ALLREDUCE, 4, 16 * KIB, CST_ALGO_FLAT},
+    {CST_ALLREDUCE, 8, 4 * KIB, CST_ALGO_FLAT},
+    {CST_ALLREDUCE, 16, 2 * KIB, CST_ALGO_FLAT},
+    {CST_ALLREDUCE, 16, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_ALLREDUCE, INT_MAX, 16 * KIB, CST_ALGO_RD},
+    {CST_ALLREDUCE, INT_MAX, 1024 * KIB, CST_ALGO_RHD},
+    {CST_ALLREDUCE, INT_MAX, NO_LIMIT, CST_ALGO_RING},
+    {CST_ALLREDUCE, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_REDUCE_SCATTER, 16, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_REDUCE_SCATTER, INT_MAX, 1024 * KIB, CST_ALGO_DIRECT},
+    {CST_REDUCE_SCATTER, INT_MAX, NO_LIMIT, CST_ALGO_RING},
+    {CST_REDUCE_SCATTER, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_ALLGATHER, 16, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_ALLGATHER, INT_MAX, 1024 * KIB, CST_ALGO_DIRECT},
+    {CST_ALLGATHER, INT_MAX, NO_LIMIT, CST_ALGO_RING},
+    {CST_ALLTOALL, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_BROADCAST, 2, NO_LIMIT, CST_ALGO_TREE},
+    {CST_BROADCAST, 8, 1024 * KIB, CST_ALGO_TREE},
+    {CST_BROADCAST, 64, 8192 * KIB, CST_ALGO_TREE},
+    {CST_BROADCAST, 64, NO_LIMIT, CST_ALGO_RING},
+    {CST_BROADCAST, INT_MAX, NO_LIMIT, CST_ALGO_TREE},
+    {CST_REDUCE, 8, 16 * KIB, CST_ALGO_FLAT},
+    {CST_REDUCE, INT_MAX, 64 * KIB, CST_ALGO_TREE},
+    {CST_REDUCE, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_BARRIER, INT_MAX, NO_LIMIT, CST_ALGO_RD},
+    {CST_SEND, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_RECV, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
 };
 
 static bool reduces(cst_kind kind)
@@ -120,16 +111,14 @@ static bool keeps_promises(const cst_plan *plan, cst_algo algo)
            (traits[algo].narrow || !cst_dtype_is_half(plan->call.dtype));
 }
 
-cst_algo cst_select(const cst_plan *plan, cst_algo wanted, uint32_t transport_flags)
+cst_algo cst_select(const cst_plan *plan, cst_algo wanted)
 {
-    const uint32_t memory = COSET_CAN_CONTROL | COSET_CAN_MAP;
-    int medium = (transport_flags & memory) == memory ? MEMORY : MESSAGES;
     size_t bytes = cst_plan_elements(plan) * coset_dtype_size(plan->call.dtype);
     if (wanted != CST_ALGO_AUTO && plan->call.kind == CST_ALLREDUCE)
         return wanted;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (table[i].kind == plan->call.kind && (table[i].medium & medium) && plan->size <= table[i].ranks &&
-            bytes <= table[i].bytes && keeps_promises(plan, table[i].algo))
+        if (table[i].kind == plan->call.kind && plan->size <= table[i].ranks && bytes <= table[i].bytes &&
+            keeps_promises(plan, table[i].algo))
             return table[i].algo;
     return CST_ALGO_DIRECT;
 }

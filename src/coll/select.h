@@ -27,8 +27,7 @@ const char *cst_algo_list(void);
 
 /* Can `algo` serve this plan? UNSUPPORTED, with one line in *why (may be NULL) that says what can. AUTO always can. */
 coset_status cst_algo_check(cst_algo algo, const cst_plan *plan, coset_error *why);
-/* The algorithm for a plan of any kind, on a transport with these COSET_CAN_ flags: `wanted` if it is not AUTO (an
- * all-reduce only; other kinds choose for themselves), else the table's. Depends on what is the same on all ranks only.
- * cst_algo_check(result) is OK if it was for `wanted`. */
-cst_algo cst_select(const cst_plan *plan, cst_algo wanted, uint32_t transport_flags);
+/* The algorithm by which a plan of any kind is carried out over messages: `wanted` if it is not AUTO (an all-reduce only;
+ * other kinds choose for themselves), else the table's. Depends on what is the same on all ranks only. */
+cst_algo cst_select(const cst_plan *plan, cst_algo wanted);
 #endif
