@@ -25,8 +25,8 @@ int cst_bulk_by_copying(const coset_comm *c, const cst_operation *op)
     return 1;
 }
 
-/* Sums elements [begin, begin + count) and distributes the result. `scratch` holds size blocks. */
-static coset_status do_block(coset_comm *c, const cst_operation *op, size_t begin, size_t count, char *scratch)
+/* Sums elements [begin, begin + count) and distributes the result. `scratch` holds size blocks; *with is the last peer. */
+static coset_status do_block(coset_comm *c, const cst_operation *op, size_t begin, size_t count, char *scratch, int *with)
 {
     const cst_call *call = &op->call;
     const coset_transport_ops *t = c->transport->ops;
@@ -36,6 +36,7 @@ static coset_status do_block(coset_comm *c, const cst_operation *op, size_t begi
         from[r] = r == c->rank ? (const char *)call->send + offset : scratch + (size_t)r * COPY_BLOCK;
         if (r == c->rank)
             continue;
+        *with = r;
         coset_status status = t->get(c->transport, r, &cst_slot_of(c, op, r)->send, offset, scratch + (size_t)r * COPY_BLOCK, bytes);
         if (status != COSET_OK)
             return status;
@@ -43,7 +44,7 @@ static coset_status do_block(coset_comm *c, const cst_operation *op, size_t begi
     void *to = (char *)call->recv + offset;
     cst_reduce(call->dtype, call->op, &to, 1, from, c->size, count, call->op == COSET_AVG ? (unsigned)c->size : 1, 0);
     for (int i = 1; i < c->size; i++) {
-        int r = (c->rank + i) % c->size;
+        int r = *with = (c->rank + i) % c->size;
         coset_status status = t->put(c->transport, r, &cst_slot_of(c, op, r)->recv, offset, to, bytes);
         if (status != COSET_OK)
             return status;
@@ -57,13 +58,14 @@ coset_status cst_bulk_copy_work(coset_comm *c, const cst_operation *op)
     size_t step = COPY_BLOCK / coset_dtype_size(op->call.dtype);
     char *scratch = cst_alloc_aligned(4096, (size_t)c->size * COPY_BLOCK);
     coset_status status = scratch ? COSET_OK : COSET_ERR_MEMORY;
+    int with = -1;
     for (size_t at = range.begin; at < range.end && status == COSET_OK; at += step)
-        status = do_block(c, op, at, range.end - at < step ? range.end - at : step, scratch);
+        status = do_block(c, op, at, range.end - at < step ? range.end - at : step, scratch, &with);
     free(scratch);
     if (status == COSET_OK)
         return status;
-    if (cst_comm_watch(c) != COSET_OK) /* a death explains a failed copy better than its errno */
-        return cst_poison_status(&c->poison);
-    return cst_comm_fail(c, status, -1, op->sequence, "copying between processes failed: %s; COSET_SHM_METHOD=staged avoids it",
-                         coset_strerror(status));
+    if (status == COSET_ERR_PEER)
+        return cst_comm_fail(c, status, with, op->sequence, "rank %d is gone (its memory cannot be reached)", with);
+    return cst_comm_fail(c, status, with, op->sequence, "copying between the memories of ranks %d and %d failed: %s; "
+                         "COSET_SHM_METHOD=staged avoids it", c->rank, with, coset_strerror(status));
 }

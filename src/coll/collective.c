@@ -188,14 +188,15 @@ static void collective_finish(coset_comm *c, cst_operation *op)
     op->state = NULL;
 }
 
-static void collective_describe(const cst_operation *op, char *text, size_t size)
+static int collective_describe(const cst_operation *op, char *text, size_t size)
 {
     cst_schedule *s = op->phase == SCHEDULE ? op->state : NULL;
     int step = s ? cst_schedule_current(s) : -1;
-    if (step >= 0)
-        cst_schedule_describe(s, step, text, size);
-    else
-        snprintf(text, size, "%d", op->wait.peer);
+    text[0] = 0;
+    if (step < 0)
+        return op->wait.peer;
+    cst_schedule_describe(s, step, text, size);
+    return s->step[step].kind == CST_STEP_SEND || s->step[step].kind == CST_STEP_RECV ? s->step[step].peer : -1;
 }
 
 static const cst_operation_class collective = {collective_step, collective_finish, collective_describe};

@@ -39,6 +39,9 @@ typedef struct {
     int event_fd;                 /* readable while uncollected > 0; -1 until asked for */
 } cst_queue;
 
+/* A rank that is ahead (the root of a broadcast, say) may hear of a disagreement this many operations late, no later. */
+#define CST_RECENT 16
+
 /* What a peer has last said over messages about the operation it is in. */
 typedef struct {
     int known;
@@ -87,8 +90,11 @@ struct coset_comm {
     cst_recorder recorder;
     uint64_t *pair_sent, *pair_received; /* numbers of the next send to and receive from each rank; under queue.lock */
     cst_heard *heard;                    /* messages: the newest entry of each peer (watch.c) */
-    coset_entry current;                 /* of the collective under way here, or the last one */
-    unsigned char *departed;             /* ranks that said goodbye */
+    coset_entry recent[CST_RECENT];      /* own entries of the last collectives, that of operation s at s % CST_RECENT */
+    coset_entry current;                 /* the newest of them */
+    unsigned char *departed;             /* ranks that said goodbye, or died */
+    uint64_t *wrong_call;                /* messages: 1 + the operation that a rank called with wrong arguments; 0 */
+    uint64_t own_wrong;                  /* bit s % 64: operation s was called with wrong arguments here */
     _Atomic uint64_t operations;
     _Atomic uint64_t wait_ns;
     uint64_t direct_sent, direct_received; /* bytes moved through mapped memory; driver only */
@@ -153,6 +159,13 @@ coset_status cst_comm_mismatch(coset_comm *c, int peer, const coset_entry *mine,
 /* For an operation that could not move: COSET_IN_PROGRESS, after a warning when it waits long; LATE when too long;
  * PEER if the rank it waits for has left in good order. */
 coset_status cst_comm_check_wait(coset_comm *c, cst_operation *op);
+/* An operation that this rank has begun, kept for the judgement of others' wrong calls. */
+static inline void cst_comm_remember(coset_comm *c, const cst_operation *op)
+{
+    uint64_t bit = UINT64_C(1) << (op->sequence & 63);
+    c->recent[op->sequence % CST_RECENT] = c->current = op->entry;
+    c->own_wrong = op->call.kind == CST_BAD_CALL ? c->own_wrong | bit : c->own_wrong & ~bit;
+}
 /* The transport's on_entry. */
 void cst_comm_heard(void *comm, int peer, uint64_t op, const coset_entry *entry);
 /* Before an operation over messages begins: has a peer already said something else about it? */

@@ -110,6 +110,7 @@ static void free_parts(coset_comm *c)
     free(c->pair_received);
     free(c->heard);
     free(c->departed);
+    free(c->wrong_call);
     pthread_mutex_destroy(&c->queue.lock);
     cst_poison_destroy(&c->poison);
     free(c);
@@ -133,7 +134,8 @@ static coset_comm *allocate(const coset_oob *oob, const cst_settings *settings)
     c->pair_received = calloc(n, sizeof *c->pair_received);
     c->heard = calloc(n, sizeof *c->heard);
     c->departed = calloc(n, 1);
-    if (!c->hosts || !c->pair_sent || !c->pair_received || !c->heard || !c->departed) {
+    c->wrong_call = calloc(n, sizeof *c->wrong_call);
+    if (!c->hosts || !c->pair_sent || !c->pair_received || !c->heard || !c->departed || !c->wrong_call) {
         free_parts(c);
         return NULL;
     }

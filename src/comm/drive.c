@@ -64,7 +64,7 @@ static void begin(coset_comm *c, cst_operation *op)
     op->entry = cst_entry_make(&op->call, op->sequence);
     if (is_pairwise(op))
         return;
-    c->current = op->entry;
+    cst_comm_remember(c, op);
     int timed = cst_call_block_bytes(&op->call) >= TIMED_BYTES;
     op->record = cst_recorder_begin(&c->recorder, &op->call, op->sequence, timed);
 }

@@ -18,8 +18,8 @@ typedef struct {
     coset_status (*step)(coset_comm *c, cst_operation *op);
     /* Frees what step has made, cancelling messages; called once, after the operation has ended in any way. May be NULL. */
     void (*finish)(coset_comm *c, cst_operation *op);
-    /* What it is doing now, for warnings and the flight recorder: one short line. May be NULL. */
-    void (*describe)(const cst_operation *op, char *text, size_t size);
+    /* What it is doing now, for warnings: one short line. Returns the rank that it waits for, -1 if none. May be NULL. */
+    int (*describe)(const cst_operation *op, char *text, size_t size);
 } cst_operation_class;
 
 /* The flag of a peer that the operation waits for; peer < 0: it waits for messages. */

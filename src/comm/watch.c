@@ -100,8 +100,39 @@ coset_status cst_comm_mismatch(coset_comm *c, int peer, const coset_entry *mine,
     return cst_comm_fail(c, COSET_ERR_MISMATCH, peer, e.sequence, "%s", text);
 }
 
+/* A rank that tells of itself: its arguments were wrong, it has not taken part. If they were wrong here too (a mistake of
+ * the program, made by all), nothing is lost; if not, this rank's operation cannot complete. The notice may come before
+ * this rank has got to that operation. */
+static int is_wrong_call(const coset_notice *n)
+{
+    return n->kind == COSET_NOTICE_MISMATCH && n->about == n->peer;
+}
+
+static void judge_wrong_call(coset_comm *c, int rank)
+{
+    cst_entry current;
+    memcpy(&current, &c->current, sizeof current);
+    uint64_t op = c->wrong_call[rank] - 1;
+    if (!current.kind || current.sequence < op)
+        return;
+    c->wrong_call[rank] = 0;
+    if (current.sequence - op < 64 && (c->own_wrong >> (op & 63) & 1))
+        return;
+    coset_error e = COSET_ERROR_INIT;
+    e.status = COSET_ERR_MISMATCH;
+    snprintf(e.text, sizeof e.text, "rank %d made operation %" PRIu64 " with wrong arguments", rank, op);
+    complete_error(c, &e, rank, op);
+    poison(c, &e, 1);
+}
+
 static void receive_notice(coset_comm *c, const coset_notice *n)
 {
+    if (is_wrong_call(n)) {
+        c->wrong_call[n->about] = n->op + 1;
+        return;
+    }
+    if (n->kind == COSET_NOTICE_DEATH)
+        c->departed[n->about] = 1;
     if (n->kind == COSET_NOTICE_GOODBYE) {
         c->departed[n->about] = 1; /* a fault only if we still need that rank: cst_comm_check_wait */
         return;
@@ -124,6 +155,9 @@ coset_status cst_comm_watch(coset_comm *c)
     while (c->transport->ops->poll_notice(c->transport, &n))
         if (n.about >= 0 && n.about < c->size)
             receive_notice(c, &n);
+    for (int r = 0; r < c->size && !c->control; r++)
+        if (c->wrong_call[r])
+            judge_wrong_call(c, r);
     return cst_poison_status(&c->poison);
 }
 
@@ -134,8 +168,10 @@ static void who_is_late(const coset_comm *c, const cst_operation *op, char *text
     *first = op->wait.peer;
     text[0] = 0;
     if (!c->control || !op->wait.word) {
+        char doing[96] = "";
         if (op->class->describe)
-            op->class->describe(op, text, size);
+            *first = op->class->describe(op, doing, sizeof doing);
+        snprintf(text, size, "%d (%s)", *first, doing);
         return;
     }
     /* ranks that have not entered this operation: the cause; the others wait as we do */
@@ -189,9 +225,8 @@ coset_status cst_comm_check_wait(coset_comm *c, cst_operation *op)
     int first;
     who_is_late(c, op, who, sizeof who, &first);
     if (too_long)
-        return cst_comm_fail(c, COSET_ERR_LATE, first, op->sequence, "operation %" PRIu64 " (%s): waited %" PRIu64
-                             " s for rank %s; late_ms is %d", op->sequence, cst_kind_name((int)op->call.kind), waited_ms / 1000,
-                             who, c->settings.late_ms);
+        return cst_comm_fail(c, COSET_ERR_LATE, first, op->sequence, "operation %" PRIu64 " (%s): waited %.1f s for rank %s; late_ms is %d",
+                             op->sequence, cst_kind_name((int)op->call.kind), (double)waited_ms * 1e-3, who, c->settings.late_ms);
     op->warned = 1;
     cst_log(CST_LOG_WARN, "rank %d: operation %" PRIu64 " (%s) has waited %" PRIu64 " s for rank %s", c->rank, op->sequence,
             cst_kind_name((int)op->call.kind), waited_ms / 1000, who);
@@ -211,10 +246,11 @@ void cst_comm_heard(void *comm, int peer, uint64_t op, const coset_entry *entry)
     if (is_pair_op(op) || peer < 0 || peer >= c->size)
         return;
     c->heard[peer] = (cst_heard){1, op, *entry};
+    const coset_entry *own = &c->recent[op % CST_RECENT];
     cst_entry mine;
-    memcpy(&mine, &c->current, sizeof mine);
-    if (mine.kind && mine.sequence == op && !cst_entry_equal(&c->current, entry))
-        cst_comm_mismatch(c, peer, &c->current, entry);
+    memcpy(&mine, own, sizeof mine);
+    if (mine.kind && mine.sequence == op && !cst_entry_equal(own, entry))
+        cst_comm_mismatch(c, peer, own, entry);
 }
 
 coset_status cst_comm_check_heard(coset_comm *c, const cst_operation *op)

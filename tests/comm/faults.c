@@ -26,6 +26,11 @@ static int want_text(coset_comm *c, const char *part)
     return strstr(e.text, part) ? 0 : group_fail(c, "the error says '%s', without '%s'", e.text, part);
 }
 
+static int over_messages(coset_comm *c)
+{
+    return !strcmp(coset_comm_transport(c), "tcp");
+}
+
 /* ---- disagreement: rank 1 makes a different call; everybody must get MISMATCH with both values ---- */
 
 static coset_status call_as(coset_comm *c, int odd, int variant, float *x, float *y)
@@ -47,7 +52,11 @@ static int mismatch(coset_comm *c, void *arg)
     int variant = *(int *)arg, odd = coset_comm_rank(c) == 1, bad = 0;
     float *x = calloc(300000, 4), *y = calloc(300000, 4);
     bad |= group_want(c, coset_barrier(c), COSET_OK, "barrier before");
-    bad = bad || group_want(c, call_as(c, odd, variant, x, y), COSET_ERR_MISMATCH, "different calls") || want_text(c, says[variant]);
+    coset_status status = call_as(c, odd, variant, x, y);
+    /* over messages a broadcast with two roots may end well for some before they hear of it: their next call fails */
+    if (variant == 4 && status == COSET_OK && over_messages(c))
+        status = coset_barrier(c);
+    bad = bad || group_want(c, status, COSET_ERR_MISMATCH, "different calls") || want_text(c, says[variant]);
     bad = bad || group_want(c, coset_barrier(c), COSET_ERR_MISMATCH, "a later call");
     /* x and y are not freed: peers may still write into them until destroy, which comes after this returns */
     return bad;
@@ -165,8 +174,13 @@ static int self_abort(coset_comm *c, void *arg)
 {
     int *gate = arg;
     char byte = 0;
-    if (coset_comm_rank(c) == 1)
-        return read(gate[0], &byte, 1) != 1 || group_want(c, coset_barrier(c), COSET_ERR_ABORTED, "after the abort");
+    if (coset_comm_rank(c) == 1) {
+        if (read(gate[0], &byte, 1) != 1)
+            return 1;
+        /* rank 0's part of the barrier may have been on its way already */
+        coset_status status = coset_barrier(c);
+        return group_want(c, status == COSET_OK && over_messages(c) ? coset_barrier(c) : status, COSET_ERR_ABORTED, "after the abort");
+    }
     coset_request *r;
     if (group_want(c, coset_ibarrier(c, &r), COSET_OK, "ibarrier"))
         return 1;
@@ -228,8 +242,8 @@ static int survive(coset_comm *c, void *arg)
     if (d->mapped && (group_want(c, coset_alloc(c, n * 4, (void **)&x), COSET_OK, "alloc") ||
                       group_want(c, coset_alloc(c, n * 4, (void **)&y), COSET_OK, "alloc")))
         return 1;
-    if (group_want(c, collective(c, d->kind, x, y, n), COSET_OK, "before the death"))
-        return 1;
+    /* over messages rank 1 may be through, and dead, while the others are still at it */
+    coset_status status = collective(c, d->kind, x, y, n);
     if (coset_comm_rank(c) == 1) {
         /* a rank that is killed while it takes part, at a moment of the kernel's choosing */
         pid_t self = getpid(), killer = fork();
@@ -241,7 +255,6 @@ static int survive(coset_comm *c, void *arg)
             if (collective(c, d->kind, x, y, n))
                 pause();
     }
-    coset_status status = COSET_OK;
     while (status == COSET_OK)
         status = collective(c, d->kind, x, y, n);
     uint64_t noticed = cst_now_ns();

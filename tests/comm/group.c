@@ -132,6 +132,11 @@ const coset_oob *group_oob(void)
 static int process_main(const group *g, board *b, int rank, group_body body, void *arg, int bare)
 {
     board_end end = {b, rank, g->size, 0};
+    if (g->per_host) {
+        char host[32];
+        snprintf(host, sizeof host, "host-%d", rank / g->per_host);
+        setenv("COSET_HOSTID", host, 1);
+    }
     coset_oob oob = {sizeof oob, rank, g->size, &end, board_allgather};
     if (bare) {
         bare_oob = oob;
