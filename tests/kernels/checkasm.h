@@ -195,21 +195,26 @@ static inline bool ca_intact(const ca_buffer *b)
 }
 
 /* --- floating-point mode --- */
-/* Rounds towards zero and flushes denormals: a mode that no kernel may notice. */
-static inline uint64_t ca_odd_fpmode(void)
-{
-#if defined(COSET_HAVE_X86)
-    return 0x1f80 | 0x6000 | 0x8000 | 0x0040;
-#elif defined(COSET_HAVE_NEON)
-    return 3u << 22 | 1u << 24 | 1u << 25;
-#else
-    return CST_FPMODE_DEFAULT;
-#endif
-}
-
 /* The mode without the flags that operations leave. */
 static inline uint64_t ca_fpmode(void)
 {
     return cst_fpmode_read() & ~(uint64_t)CST_FPMODE_FLAGS;
+}
+
+/* Sets a mode that no kernel may notice: rounding towards zero, denormals flushed. Returns what is then in force, since
+ * an emulator may not have all of it. */
+static inline uint64_t ca_set_odd_fpmode(void)
+{
+#if defined(COSET_HAVE_X86)
+    cst_fpmode_write(0x1f80 | 0x6000 | 0x8000 | 0x0040);
+#elif defined(COSET_HAVE_NEON)
+    cst_fpmode_write(3u << 22 | 1u << 24 | 1u << 25);
+#endif
+    return ca_fpmode();
+}
+
+static inline void ca_set_default_fpmode(void)
+{
+    cst_fpmode_write(CST_FPMODE_DEFAULT);
 }
 #endif

@@ -125,25 +125,25 @@ static void check_length(const format *f, size_t count, unsigned divide, bool od
     void *wide = ca_place(&wide_buffer, 4 * count, ca_below(3) ? 0 : ca_below(64));
     void *half = ca_place(&half_buffer, 2 * count, ca_below(3) ? 0 : ca_below(64));
     void *ref = ca_place(&reference, 4 * count, 0);
-    const uint64_t mode = odd_mode ? ca_odd_fpmode() : CST_FPMODE_DEFAULT;
 
     ca_fill(half, f->dtype, count);
     ca_use_scalar();
     cst_widen(f->dtype, ref, half, count);
     ca_use_variant();
-    cst_fpmode_write(mode);
+    if (odd_mode)
+        ca_set_odd_fpmode();
     cst_widen(f->dtype, wide, half, count);
-    cst_fpmode_write(CST_FPMODE_DEFAULT);
+    ca_set_default_fpmode();
     ca_same(ref, wide, count, 4, what);
 
     ca_fill(wide, COSET_F32, count);
     ca_use_scalar();
     cst_narrow(f->dtype, ref, wide, count, divide);
     ca_use_variant();
-    cst_fpmode_write(mode);
+    const uint64_t mode = odd_mode ? ca_set_odd_fpmode() : ca_fpmode();
     cst_narrow(f->dtype, half, wide, count, divide);
     ca_expect(ca_fpmode() == mode, "the caller's floating-point mode is restored");
-    cst_fpmode_write(CST_FPMODE_DEFAULT);
+    ca_set_default_fpmode();
     ca_same(ref, half, count, 2, what);
     ca_expect(ca_intact(&wide_buffer) && ca_intact(&half_buffer), "nothing outside is written");
 }

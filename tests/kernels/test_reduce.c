@@ -68,12 +68,11 @@ static void check(const test_case *c)
     ca_use_scalar();
     cst_reduce(c->dtype, c->op, ref, 1, src, c->nsrc, c->count, c->divide, 0);
     ca_use_variant();
-    if (c->odd_mode)
-        cst_fpmode_write(ca_odd_fpmode());
+    const uint64_t mode = c->odd_mode ? ca_set_odd_fpmode() : ca_fpmode();
     cst_reduce(c->dtype, c->op, dst, c->ndst, src, c->nsrc, c->count, c->divide, c->flags);
     const uint64_t mode_after = ca_fpmode();
-    cst_fpmode_write(CST_FPMODE_DEFAULT);
-    if (mode_after != (c->odd_mode ? ca_odd_fpmode() : CST_FPMODE_DEFAULT))
+    ca_set_default_fpmode();
+    if (mode_after != mode)
         ca_fail("%s: the caller's floating-point mode was not restored", describe(c, 0));
     for (int d = 0; d < c->ndst; d++) {
         ca.cases++;

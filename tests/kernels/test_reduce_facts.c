@@ -210,12 +210,12 @@ static void truncation(void)
 /* A rank whose caller rounds towards zero and flushes denormals gets the same bits. */
 static void modes(void)
 {
-    cst_fpmode_write(ca_odd_fpmode());
+    const uint64_t mode = ca_set_odd_fpmode();
     extremes();
     divisions();
     halves();
-    ca_expect(ca_fpmode() == ca_odd_fpmode(), "the caller's mode is restored");
-    cst_fpmode_write(CST_FPMODE_DEFAULT);
+    ca_expect(ca_fpmode() == mode, "the caller's mode is restored");
+    ca_set_default_fpmode();
 }
 
 int main(int argc, char **argv)

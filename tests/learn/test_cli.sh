@@ -44,19 +44,19 @@ same() {
     diff "$here/$1" "$work/out" >"$work/diff" || { fail "differs from $1:"; head -20 "$work/diff"; }
 }
 "$coset" learn ring --ranks 3 --size 12M >"$work/out" </dev/null || fail "walk"
-same golden_ring.txt
+same golden_ring.expected
 "$coset" learn lattice >"$work/out" </dev/null || fail "lattice"
-same golden_lattice.txt
+same golden_lattice.expected
 printf 'a\n\nnonsense\nb\nq\n' | "$coset" learn quiz cost --seed 7 >"$work/out" || fail "quiz"
-same golden_quiz.txt
+same golden_quiz.expected
 "$coset" learn --reset >"$work/out" 2>&1 || fail "reset"
 [ "$(cat "$work/out")" = "Forgotten: $work/state/coset/learn.json" ] || fail "reset says $(cat "$work/out")"
 [ -e "$work/state/coset/learn.json" ] && fail "reset left the file"
 "$coset" learn --reset >/dev/null || fail "reset of nothing"
 
 # words and options in any order
-"$coset" learn --ranks 3 ring --size 12M >"$work/out" && same golden_ring.txt
-"$coset" learn --size 12M --ranks=3 -- ring >"$work/out" && same golden_ring.txt
+"$coset" learn --ranks 3 ring --size 12M >"$work/out" && same golden_ring.expected
+"$coset" learn --size 12M --ranks=3 -- ring >"$work/out" && same golden_ring.expected
 
 # a pipe gets plain text, and colours never come where nobody asked
 "$coset" learn >"$work/out" </dev/null || fail "all lessons"
@@ -75,7 +75,9 @@ answers=$("$coset" learn --answers </dev/null | grep -c 'Right: ')
 echo a | env -u XDG_STATE_HOME HOME=relative "$coset" learn 1 >/dev/null 2>&1 || fail "no home"
 "$coset" learn --html "$work/no/such/folder" >/dev/null 2>"$work/err" && fail "html into nowhere"
 [ "$(wc -l <"$work/err")" -eq 1 ] || fail "html into nowhere: not one line"
-"$coset" learn --html "$work/page" >/dev/null && "$coset" learn --html "$work/page" >/dev/null || fail "html twice"
+for time in first second; do
+    "$coset" learn --html "$work/page" >/dev/null || fail "html for the $time time"
+done
 [ "$(ls -A "$work/page")" = index.html ] || fail "html leaves more than the page: $(ls -A "$work/page")"
 
 # on a terminal: pages, colours, back and stop; without colours where NO_COLOR asks for it

@@ -29,7 +29,8 @@ static void ring_volume(void **state)
             size_t most = 0;
             for (int rank = 0; rank < n; rank++) {
                 size_t sent = walk_ring(n, rank, elements);
-                assert_int_equal(learn_ring_sent_after(n, learn_ring_steps(n), rank, elements * LEARN_ELEMENT), sent * LEARN_ELEMENT);
+                assert_int_equal(learn_ring_sent_after(n, learn_ring_steps(n), rank, elements * LEARN_ELEMENT),
+                                 sent * LEARN_ELEMENT);
                 most = sent > most ? sent : most;
             }
             assert_int_equal(learn_sent(LEARN_RING, n, elements * LEARN_ELEMENT), most * LEARN_ELEMENT);
@@ -122,8 +123,12 @@ static void time_is_latency_and_bytes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ring_volume),   cmocka_unit_test(ring_ends_complete),   cmocka_unit_test(nothing_is_added_twice),
-        cmocka_unit_test(naive_volume),  cmocka_unit_test(powers_of_two),        cmocka_unit_test(flat_ring_over_nodes),
+        cmocka_unit_test(ring_volume),
+        cmocka_unit_test(ring_ends_complete),
+        cmocka_unit_test(nothing_is_added_twice),
+        cmocka_unit_test(naive_volume),
+        cmocka_unit_test(powers_of_two),
+        cmocka_unit_test(flat_ring_over_nodes),
         cmocka_unit_test(time_is_latency_and_bytes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

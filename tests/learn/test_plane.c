@@ -157,10 +157,14 @@ static void timelines_add_up(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(decodes_the_nearest_of_the_colour), cmocka_unit_test(the_reach_is_the_reach),
-        cmocka_unit_test(the_reach_is_tight),                cmocka_unit_test(step_and_reach_belong_together),
-        cmocka_unit_test(dither_is_unbiased),                cmocka_unit_test(checksum_sees_every_wrong_point),
-        cmocka_unit_test(the_example_is_an_example),         cmocka_unit_test(timelines_add_up),
+        cmocka_unit_test(decodes_the_nearest_of_the_colour),
+        cmocka_unit_test(the_reach_is_the_reach),
+        cmocka_unit_test(the_reach_is_tight),
+        cmocka_unit_test(step_and_reach_belong_together),
+        cmocka_unit_test(dither_is_unbiased),
+        cmocka_unit_test(checksum_sees_every_wrong_point),
+        cmocka_unit_test(the_example_is_an_example),
+        cmocka_unit_test(timelines_add_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -355,23 +355,40 @@ static const struct {
     const char *id;
     void (*check)(void);
 } checks[] = {
-    {"ring-volume", ring_volume},           {"ring-steps", ring_steps},
-    {"ring-sends", ring_move},              {"ring-adds", ring_move},
-    {"ring-owner", ring_owner},             {"ring-ratio", ring_ratio},
-    {"ring-two", ring_two},                 {"ring-uneven", ring_uneven},
-    {"ring-phase", ring_phase},             {"ring-slow", ring_slow},
-    {"cost-growth", cost_growth},           {"cost-time", cost_time},
-    {"cost-rd-steps", cost_rd},             {"cost-rd-volume", cost_rd},
-    {"cost-rhd", cost_rhd},                 {"cost-hier-steps", cost_cluster},
-    {"cost-hier-bytes", cost_cluster},      {"cost-placement", cost_cluster},
-    {"cost-bus", cost_bus},                 {"ddp-one", ddp_one},
-    {"ddp-exposed", ddp_exposed},           {"ddp-clip-local", ddp_clip},
-    {"ddp-sum", ddp_sum},                   {"ddp-accumulate", ddp_accumulate},
-    {"lattice-bits", lattice_bits},         {"lattice-saving", lattice_saving},
-    {"lattice-decode", lattice_decode},     {"lattice-reach", lattice_reach},
-    {"lattice-step", lattice_step},         {"lattice-error", lattice_error},
-    {"lattice-mean", lattice_mean},         {"lattice-wrong-by", lattice_wrong_by},
-    {"lattice-checksum", lattice_checksum}, {"lattice-one-more", lattice_one_more},
+    {"ring-volume", ring_volume},
+    {"ring-steps", ring_steps},
+    {"ring-sends", ring_move},
+    {"ring-adds", ring_move},
+    {"ring-owner", ring_owner},
+    {"ring-ratio", ring_ratio},
+    {"ring-two", ring_two},
+    {"ring-uneven", ring_uneven},
+    {"ring-phase", ring_phase},
+    {"ring-slow", ring_slow},
+    {"cost-growth", cost_growth},
+    {"cost-time", cost_time},
+    {"cost-rd-steps", cost_rd},
+    {"cost-rd-volume", cost_rd},
+    {"cost-rhd", cost_rhd},
+    {"cost-hier-steps", cost_cluster},
+    {"cost-hier-bytes", cost_cluster},
+    {"cost-placement", cost_cluster},
+    {"cost-bus", cost_bus},
+    {"ddp-one", ddp_one},
+    {"ddp-exposed", ddp_exposed},
+    {"ddp-clip-local", ddp_clip},
+    {"ddp-sum", ddp_sum},
+    {"ddp-accumulate", ddp_accumulate},
+    {"lattice-bits", lattice_bits},
+    {"lattice-saving", lattice_saving},
+    {"lattice-decode", lattice_decode},
+    {"lattice-reach", lattice_reach},
+    {"lattice-step", lattice_step},
+    {"lattice-error", lattice_error},
+    {"lattice-mean", lattice_mean},
+    {"lattice-wrong-by", lattice_wrong_by},
+    {"lattice-checksum", lattice_checksum},
+    {"lattice-one-more", lattice_one_more},
     {"lattice-scaled", lattice_scaled},
 };
 enum { CHECKS = sizeof checks / sizeof *checks };
@@ -406,8 +423,8 @@ static void figures_are_right(void **state)
 }
 
 /* Questions whose options have digits though nothing is computed: labels, or formulas that are checked below. */
-static const char *const formulas[] = {"ring-partner", "ring-limit", "ring-bound", "ring-bits", "ring-places", "cost-growth", "cost-segments",
-                                       "ddp-equal"};
+static const char *const formulas[] = {"ring-partner", "ring-limit",  "ring-bound",    "ring-bits",
+                                       "ring-places",  "cost-growth", "cost-segments", "ddp-equal"};
 
 static bool is_formula(const char *id)
 {
@@ -442,16 +459,16 @@ static void formulas_hold(void **state)
     (void)state;
     for (int n = 2; n <= 64; n++) {
         size_t elements = (size_t)n * 1000, sent = cst_ring_sent(n, 0, elements);
-        assert_int_equal(sent, 2 * (n - 1) * 1000);           /* 2(N-1)/N * S */
-        assert_true(sent < 2 * elements);                     /* ring-limit: never 2S, */
-        assert_int_equal(2 * elements - sent, 2 * 1000);      /* but only 2S/N away */
-        for (int chunk = 0, sends; chunk < n; chunk++) {      /* ring-bound: N-1 and N-1 sends of each number */
+        assert_int_equal(sent, 2 * (n - 1) * 1000);      /* 2(N-1)/N * S */
+        assert_true(sent < 2 * elements);                /* ring-limit: never 2S, */
+        assert_int_equal(2 * elements - sent, 2 * 1000); /* but only 2S/N away */
+        for (int chunk = 0, sends; chunk < n; chunk++) { /* ring-bound: N-1 and N-1 sends of each number */
             sends = 0;
             for (int k = 0; k < cst_ring_steps(n); k++)
                 for (int rank = 0; rank < n; rank++) {
                     cst_ring_step s = cst_ring(n, rank, k);
                     sends += s.send_chunk == chunk;
-                    assert_int_equal(s.to, (rank + 1) % n);   /* ring-partner */
+                    assert_int_equal(s.to, (rank + 1) % n); /* ring-partner */
                 }
             assert_int_equal(sends, 2 * (n - 1));
         }
@@ -498,7 +515,8 @@ static void questions_are_well_formed(void **state)
     for (int number = 1; number <= count; number++) {
         learn_topic topic, other;
         const learn_question *q = learn_question_at(number, &topic);
-        assert_true(strlen(q->id) < 32 && !strncmp(q->id, learn_lessons[topic].word, strlen(learn_lessons[topic].word)));
+        assert_true(strlen(q->id) < 32 &&
+                    !strncmp(q->id, learn_lessons[topic].word, strlen(learn_lessons[topic].word)));
         for (int before = 1; before < number; before++)
             assert_string_not_equal(q->id, learn_question_at(before, &other)->id);
     }
@@ -516,7 +534,8 @@ static void check_posed(const char *id, int variant)
         if (strcmp(q->id, id))
             continue;
         learn_pose(q, variant, &p);
-        const char *texts[] = {p.text, p.option[0], p.option[1], p.option[2], p.option[3], p.why[0], p.why[1], p.why[2], p.why[3]};
+        const char *texts[] = {p.text,   p.option[0], p.option[1], p.option[2], p.option[3],
+                               p.why[0], p.why[1],    p.why[2],    p.why[3]};
         for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
             if (!*texts[i] || strpbrk(texts[i], "{}\n\t") || strstr(texts[i], "nan") || strstr(texts[i], "inf "))
                 fail_msg("%s, variant %d: '%s'", id, variant, texts[i]);
@@ -542,9 +561,12 @@ static void options_are_distinct(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(questions_are_well_formed), cmocka_unit_test(options_are_distinct),
-        cmocka_unit_test(figures_are_right),         cmocka_unit_test(no_figure_is_typed_in),
-        cmocka_unit_test(formulas_hold),             cmocka_unit_test(additions_start_at_the_chunk),
+        cmocka_unit_test(questions_are_well_formed),
+        cmocka_unit_test(options_are_distinct),
+        cmocka_unit_test(figures_are_right),
+        cmocka_unit_test(no_figure_is_typed_in),
+        cmocka_unit_test(formulas_hold),
+        cmocka_unit_test(additions_start_at_the_chunk),
         cmocka_unit_test(the_fastest_is_fastest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -93,7 +93,8 @@ static void remembers(void **state)
     learn_state_record(s, "three", false);
     learn_state_close(s);
     s = learn_state_open();
-    learn_score one = learn_state_score(s, "one"), two = learn_state_score(s, "two"), three = learn_state_score(s, "three");
+    learn_score one = learn_state_score(s, "one"), two = learn_state_score(s, "two"),
+                three = learn_state_score(s, "three");
     assert_true(one.right == 1 && one.wrong == 0 && !one.again);
     assert_true(two.right == 1 && two.wrong == 1 && !two.again);
     assert_true(three.right == 0 && three.wrong == 1 && three.again);
@@ -121,12 +122,23 @@ static void damaged_files(void **state)
 {
     (void)state;
     static const char *const damaged[] = {
-        "", "{", "[]", "null", "42", "\"text\"", "{}", "{\"version\": 1}", "{\"version\": 2, \"questions\": {}}",
-        "{\"version\": \"1\", \"questions\": {}}", "{\"version\": 1, \"questions\": []}",
-        "{\"version\": 1, \"questions\": {\"one\": 3}}", "{\"version\": 1, \"questions\": {\"one\": {}}}",
+        "",
+        "{",
+        "[]",
+        "null",
+        "42",
+        "\"text\"",
+        "{}",
+        "{\"version\": 1}",
+        "{\"version\": 2, \"questions\": {}}",
+        "{\"version\": \"1\", \"questions\": {}}",
+        "{\"version\": 1, \"questions\": []}",
+        "{\"version\": 1, \"questions\": {\"one\": 3}}",
+        "{\"version\": 1, \"questions\": {\"one\": {}}}",
         "{\"version\": 1, \"questions\": {\"one\": {\"right\": -1, \"wrong\": 0, \"again\": false}}}",
         "{\"version\": 1, \"questions\": {\"one\": {\"right\": 1, \"wrong\": 0, \"again\": \"no\"}}}",
-        "{\"version\": 1, \"questions\": {}} trailing", "\xff\xfe\xfd",
+        "{\"version\": 1, \"questions\": {}} trailing",
+        "\xff\xfe\xfd",
     };
     for (size_t i = 0; i < sizeof damaged / sizeof *damaged; i++) {
         put_file(damaged[i], strlen(damaged[i]));
@@ -331,8 +343,10 @@ static void quiz_takes_odd_input(void **state)
     (void)state;
     learn_state *s = learn_state_open();
     learn_quiz quiz = {.seed = 1, .topics = 15, .limit = 3};
-    static const char *const inputs[] = {"", "q\n", "Q", "\n\n\n", "x\ny\nzz\nq\n", "e\n5\n0\naa\nq\n", "  b  \r\nq\n", "1\n2\n3\n"};
-    static const int questions[] = {1, 1, 1, 3, 1, 1, 2, 3}, hints[] = {0, 0, 0, 0, 3, 4, 0, 0}, answers[] = {0, 0, 0, 0, 0, 0, 1, 3};
+    static const char *const inputs[] = {
+        "", "q\n", "Q", "\n\n\n", "x\ny\nzz\nq\n", "e\n5\n0\naa\nq\n", "  b  \r\nq\n", "1\n2\n3\n"};
+    static const int questions[] = {1, 1, 1, 3, 1, 1, 2, 3}, hints[] = {0, 0, 0, 0, 3, 4, 0, 0},
+                     answers[] = {0, 0, 0, 0, 0, 0, 1, 3};
     for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
         char *text = quiz_output(s, quiz, inputs[i]);
         assert_int_equal(count_of(text, "Question "), questions[i]);

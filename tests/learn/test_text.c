@@ -151,9 +151,12 @@ static void byte_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(pages_fit_80x24),     cmocka_unit_test(sizes_do_not_break_the_layout),
-        cmocka_unit_test(colours_change_no_line), cmocka_unit_test(every_step_is_drawn),
-        cmocka_unit_test(wrapping),            cmocka_unit_test(byte_counts),
+        cmocka_unit_test(pages_fit_80x24),
+        cmocka_unit_test(sizes_do_not_break_the_layout),
+        cmocka_unit_test(colours_change_no_line),
+        cmocka_unit_test(every_step_is_drawn),
+        cmocka_unit_test(wrapping),
+        cmocka_unit_test(byte_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,11 +12,11 @@
 #include <stdio.h>
 
 typedef enum {
-    LEARN_LESSON,  /* text = title, id = the word that names the lesson ("ring") */
-    LEARN_PAGE,    /* text = title; id = name of a figure that these pages are the frames of, or NULL */
-    LEARN_TEXT,    /* a paragraph */
-    LEARN_ITEM,    /* one of a list */
-    LEARN_KEY,     /* the sentence to take home */
+    LEARN_LESSON, /* text = title, id = the word that names the lesson ("ring") */
+    LEARN_PAGE,   /* text = title; id = name of a figure that these pages are the frames of, or NULL */
+    LEARN_TEXT,   /* a paragraph */
+    LEARN_ITEM,   /* one of a list */
+    LEARN_KEY,    /* the sentence to take home */
     LEARN_DRAWING, /* text = lines as they stand; label = the same in words, for who cannot see it; id = figure or NULL */
     LEARN_TABLE,   /* text = rows ended by '\n', cells parted by '\t'; the first row is the head; label = caption */
 } learn_kind;

@@ -14,9 +14,9 @@
 enum { LEARN_MIN_RANKS = 2, LEARN_MAX_RANKS = 16, LEARN_ELEMENT = 4 };
 
 typedef struct {
-    const char *id;   /* the library's name for it: "ring" */
-    const char *name; /* for readers */
-    int (*steps)(int n);                               /* messages that must follow one another */
+    const char *id;                                   /* the library's name for it: "ring" */
+    const char *name;                                 /* for readers */
+    int (*steps)(int n);                              /* messages that must follow one another */
     size_t (*sent)(int n, int rank, size_t elements); /* elements that `rank` sends */
 } learn_algorithm;
 
@@ -59,7 +59,7 @@ double learn_latency(int algorithm, int n, learn_link link);
 
 /* M nodes with L ranks each. A flat ring over all of them, or hierarchical: a ring inside each node (reduce-scatter),
  * a ring across nodes for each of the L pieces, a ring inside again (all-gather). */
-enum { LEARN_BLOCKS, LEARN_DEALT }; /* node of rank r: r / L, or r mod M */
+enum { LEARN_BLOCKS, LEARN_DEALT };                                           /* node of rank r: r / L, or r mod M */
 size_t learn_flat_leaving(int nodes, int local, int placement, size_t bytes); /* bytes that leave one node */
 size_t learn_hier_leaving(int nodes, int local, size_t bytes);
 int learn_flat_slow_steps(int nodes, int local);

@@ -81,8 +81,9 @@ static size_t longest_line(const char *text)
 /* --columns lets the style sheet choose a letter size at which the drawing fits. */
 static void print_drawing(FILE *out, const learn_block *block)
 {
-    fprintf(out, "<figure%s%s%s><pre role=\"img\" style=\"--columns:%zu\" aria-label=\"", block->id ? " data-figure=\"" : "",
-            block->id ? block->id : "", block->id ? "\"" : "", longest_line(block->text));
+    fprintf(out, "<figure%s%s%s><pre role=\"img\" style=\"--columns:%zu\" aria-label=\"",
+            block->id ? " data-figure=\"" : "", block->id ? block->id : "", block->id ? "\"" : "",
+            longest_line(block->text));
     print_raw(out, block->label, strlen(block->label));
     fputs("\">", out);
     print_raw(out, block->text, strlen(block->text));
@@ -101,24 +102,15 @@ static void print_block(FILE *out, const learn_book *b, size_t i)
     const learn_block *block = &b->blocks[i];
     bool first = block[-1].kind != LEARN_ITEM, last = i + 1 == b->count || block[1].kind != LEARN_ITEM;
     switch (block->kind) {
-    case LEARN_TEXT:
-        print_wrapped(out, "<p>", block->text, "</p>\n");
-        break;
-    case LEARN_KEY:
-        print_wrapped(out, "<p class=\"key\">", block->text, "</p>\n");
-        break;
+    case LEARN_TEXT: print_wrapped(out, "<p>", block->text, "</p>\n"); break;
+    case LEARN_KEY: print_wrapped(out, "<p class=\"key\">", block->text, "</p>\n"); break;
     case LEARN_ITEM:
         print_wrapped(out, first ? "<ul><li>" : "<li>", block->text, last ? "</li></ul>\n" : "</li>\n");
         break;
-    case LEARN_DRAWING:
-        print_drawing(out, block);
-        break;
-    case LEARN_TABLE:
-        print_table(out, block);
-        break;
+    case LEARN_DRAWING: print_drawing(out, block); break;
+    case LEARN_TABLE: print_table(out, block); break;
     case LEARN_LESSON:
-    case LEARN_PAGE:
-        break;
+    case LEARN_PAGE: break;
     }
 }
 
@@ -170,13 +162,15 @@ static void print_head(FILE *out)
           /* nothing may come from anywhere else */
           "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; "
           "script-src 'unsafe-inline'; img-src data:\">\n<link rel=\"icon\" href=\"data:,\">\n"
-          "<title>Ring all-reduce, DDP and lattice codes, step by step</title>\n<style>\n", out);
+          "<title>Ring all-reduce, DDP and lattice codes, step by step</title>\n<style>\n",
+          out);
     fputs(learn_page_css, out);
     fputs("</style>\n</head>\n<body>\n<a class=\"skip\" href=\"#main\">Skip to the lessons</a>\n"
           "<header><p class=\"brand\">Coset</p><h1>How many ranks agree on one mean</h1>\n"
           "<p>Ring all-reduce, data-parallel training and lattice codes, step by step, with practice questions. "
           "The numbers come from the functions that the library runs.</p></header>\n"
-          "<nav aria-label=\"Lessons\"><ul>", out);
+          "<nav aria-label=\"Lessons\"><ul>",
+          out);
     for (int t = 0; t < LEARN_TOPICS; t++)
         fprintf(out, "<li><a href=\"#%s\">%s</a></li>", learn_lessons[t].word, learn_lessons[t].title);
     fputs("<li><a href=\"#practice\">Practice</a></li></ul></nav>\n<main id=\"main\">\n", out);
@@ -199,10 +193,12 @@ void learn_html_print(FILE *out, const learn_book *b, const learn_choice *choice
 {
     print_head(out);
     print_lessons(out, b);
-    fputs("<section class=\"lesson\" id=\"practice\"><h2>Practice</h2>\n<noscript><p>The questions need JavaScript here. On a "
-          "terminal, <code>coset learn quiz</code> asks them.</p></noscript>\n<div id=\"quiz\"></div></section>\n</main>\n"
-          "<footer><p>Made by <code>coset learn --html</code>. Nothing is sent anywhere; your answers stay in this "
-          "browser.</p></footer>\n", out);
+    fputs(
+        "<section class=\"lesson\" id=\"practice\"><h2>Practice</h2>\n<noscript><p>The questions need JavaScript here. On a "
+        "terminal, <code>coset learn quiz</code> asks them.</p></noscript>\n<div id=\"quiz\"></div></section>\n</main>\n"
+        "<footer><p>Made by <code>coset learn --html</code>. Nothing is sent anywhere; your answers stay in this "
+        "browser.</p></footer>\n",
+        out);
     print_data(out, choice);
     fputs("<script>\n", out);
     fputs(learn_page_js, out);

@@ -140,8 +140,8 @@ static int practise(const learn_options *o)
     learn_state *state = learn_state_open();
     bool steady = o->list || o->answers; /* for reading: the same each time */
     uint64_t seed = o->seed >= 0 ? (uint64_t)o->seed : steady ? 0 : fresh_seed();
-    learn_quiz quiz = {learn_output_style(), seed, o->topics, o->number, o->count, o->answers, !isatty(STDIN_FILENO), stdin,
-                       stdout};
+    learn_quiz quiz = {learn_output_style(),  seed,  o->topics, o->number, o->count, o->answers,
+                       !isatty(STDIN_FILENO), stdin, stdout};
     int status = TOOL_OK;
     if (o->reset) {
         status = learn_state_reset(state) ? TOOL_FAILED : TOOL_OK;

@@ -15,11 +15,14 @@ static void the_task(learn_book *b, const learn_choice *c)
     learn_bytes(s, (double)c->bytes);
     learn_bytes(naive, (double)learn_sent(LEARN_NAIVE, c->ranks, c->bytes));
     learn_page(b, NULL, "The task");
-    learn_text(b, "N workers, called ranks, each hold a vector of S bytes: say, the gradient that each computed from its own "
-                  "data. Every rank wants the sum of all N vectors (divided by N, it is the mean). This is all-reduce.");
+    learn_text(
+        b, "N workers, called ranks, each hold a vector of S bytes: say, the gradient that each computed from its own "
+           "data. Every rank wants the sum of all N vectors (divided by N, it is the mean). This is all-reduce.");
     learn_text(b, "Here N = %d and S = %s.", c->ranks, s);
-    learn_text(b, "The naive way: everybody sends its whole vector to everybody else. Each rank then sends N-1 vectors, "
-                  "(N-1) * S bytes, here %s. Every new rank makes this worse for all the others.", naive);
+    learn_text(b,
+               "The naive way: everybody sends its whole vector to everybody else. Each rank then sends N-1 vectors, "
+               "(N-1) * S bytes, here %s. Every new rank makes this worse for all the others.",
+               naive);
     learn_text(b, "The ring does better, with two ideas:");
     learn_item(b, "Cut the vector into N chunks, c0, c1, and so on, of S/N bytes each.");
     learn_item(b, "Let each rank talk to its neighbours only: rank i sends to rank i+1, the last one to rank 0.");
@@ -28,13 +31,16 @@ static void the_task(learn_book *b, const learn_choice *c)
 static void the_rules(learn_book *b)
 {
     learn_page(b, NULL, "The rules");
-    learn_text(b, "Phase 1, reduce-scatter, N-1 steps: sums travel. In step k (counted from 0) rank i sends chunk (i-k) mod N "
-                  "to its right neighbour, which adds it to its own. What arrives in one step is sent on in the next.");
+    learn_text(
+        b, "Phase 1, reduce-scatter, N-1 steps: sums travel. In step k (counted from 0) rank i sends chunk (i-k) mod N "
+           "to its right neighbour, which adds it to its own. What arrives in one step is sent on in the next.");
     learn_text(b, "After it, every chunk is complete at one rank: rank i holds the sum of chunk (i+1) mod N.");
-    learn_text(b, "Phase 2, all-gather, N-1 steps: results travel. Each rank sends its complete chunk on, and then, step by "
-                  "step, the one that it has just received. The receiver overwrites its own; nothing is added any more.");
-    learn_text(b, "All ranks send at the same time, in every step, and all send the same amount. No link is idle, and none "
-                  "is crowded.");
+    learn_text(
+        b, "Phase 2, all-gather, N-1 steps: results travel. Each rank sends its complete chunk on, and then, step by "
+           "step, the one that it has just received. The receiver overwrites its own; nothing is added any more.");
+    learn_text(
+        b, "All ranks send at the same time, in every step, and all send the same amount. No link is idle, and none "
+           "is crowded.");
 }
 
 static int members(unsigned parts)
@@ -92,7 +98,11 @@ static void print_moves(FILE *out, int n, int k)
 {
     for (int rank = 0; rank < n; rank++) {
         learn_move m = learn_ring_move(n, k, rank);
-        fprintf(out, "%s%d -c%d-> %d", rank == 0 ? "" : rank % MOVES_PER_LINE == 0 ? "\n" : "    ", m.from, m.chunk, m.to);
+        fprintf(out, "%s%d -c%d-> %d",
+                rank == 0                    ? ""
+                : rank % MOVES_PER_LINE == 0 ? "\n"
+                                             : "    ",
+                m.from, m.chunk, m.to);
     }
     fputs("\n\n", out);
 }
@@ -120,13 +130,19 @@ static void start(learn_book *b, const learn_choice *c)
     learn_draft d;
     learn_page(b, "ring", "Before the first step");
     if (c->ranks <= LISTED)
-        learn_text(b, "A row is a rank, a column is a chunk. The digits in a cell tell whose numbers are summed there: at "
-                      "first every rank has only its own. A cell with all %d digits is complete.", c->ranks);
+        learn_text(b,
+                   "A row is a rank, a column is a chunk. The digits in a cell tell whose numbers are summed there: at "
+                   "first every rank has only its own. A cell with all %d digits is complete.",
+                   c->ranks);
     else
-        learn_text(b, "A row is a rank, a column is a chunk. The number in a cell tells how many ranks are summed there: at "
-                      "first every rank has only its own numbers. A cell with %d is complete.", c->ranks);
-    learn_text(b, "In the next pages `+` marks what was added in this step, `=` what was stored. (Other numbers of ranks: "
-                  "`coset learn ring --ranks N`.)");
+        learn_text(
+            b,
+            "A row is a rank, a column is a chunk. The number in a cell tells how many ranks are summed there: at "
+            "first every rank has only its own numbers. A cell with %d is complete.",
+            c->ranks);
+    learn_text(b,
+               "In the next pages `+` marks what was added in this step, `=` what was stored. (Other numbers of ranks: "
+               "`coset learn ring --ranks N`.)");
     learn_draft_open(&d);
     print_state(d.out, c->ranks, 0);
     print_bars(d.out, c, 0);
@@ -150,7 +166,8 @@ static void step(learn_book *b, const learn_choice *c, int k)
     print_state(d.out, n, k + 1);
     print_bars(d.out, c, k + 1);
     learn_move m = learn_ring_move(n, k, 0);
-    learn_drawing(b, NULL, &d, "Rank 0 sends chunk %d to rank %d, which %s it; all other ranks do the same one place further.",
+    learn_drawing(b, NULL, &d,
+                  "Rank 0 sends chunk %d to rank %d, which %s it; all other ranks do the same one place further.",
                   m.chunk, m.to, add ? "adds" : "stores");
 }
 
@@ -183,8 +200,9 @@ static void the_price(learn_book *b, const learn_choice *c)
     learn_item(b, "A complete chunk has to reach the other N-1 ranks: N-1 steps again.");
     learn_key(b, "2(N-1) steps of S/N bytes: each rank sends 2(N-1)/N * S, here %s.", sent);
     volume_table(b, c);
-    learn_text(b, "The factor never reaches 2: a thousand ranks cost each one hardly more than ten do. The naive exchange "
-                  "grows with every rank.");
+    learn_text(b,
+               "The factor never reaches 2: a thousand ranks cost each one hardly more than ten do. The naive exchange "
+               "grows with every rank.");
 }
 
 static void the_bound(learn_book *b, const learn_choice *c)
@@ -192,15 +210,21 @@ static void the_bound(learn_book *b, const learn_choice *c)
     (void)c;
     learn_page(b, NULL, "Nobody can send less");
     learn_text(b, "Look at one number of the vector, held by N ranks.");
-    learn_item(b, "Some rank is the first to know the sum. Before that, the parts of the other N-1 ranks had to get there. "
-                  "A message can merge two partial sums into one, so N partial sums need at least N-1 messages to become one.");
-    learn_item(b, "At that moment the other N-1 ranks do not know it yet. Each must receive at least one more message.");
-    learn_text(b, "That is 2(N-1) sends per number, whoever makes them. Shared evenly by N ranks: 2(N-1)/N * S bytes each. "
-                  "The ring reaches this bound (Patarasuk and Yuan, 2009).");
-    learn_text(b, "It holds for exact sums of numbers that cannot be compressed. To send less, one must send fewer bits per "
-                  "number: that is what the lesson on lattice codes is about.");
-    learn_key(b, "Every chunk is summed once, along one path, and the result is copied. So all ranks end with the same bits, "
-                 "though floating-point addition depends on the order.");
+    learn_item(
+        b,
+        "Some rank is the first to know the sum. Before that, the parts of the other N-1 ranks had to get there. "
+        "A message can merge two partial sums into one, so N partial sums need at least N-1 messages to become one.");
+    learn_item(b,
+               "At that moment the other N-1 ranks do not know it yet. Each must receive at least one more message.");
+    learn_text(
+        b, "That is 2(N-1) sends per number, whoever makes them. Shared evenly by N ranks: 2(N-1)/N * S bytes each. "
+           "The ring reaches this bound (Patarasuk and Yuan, 2009).");
+    learn_text(
+        b, "It holds for exact sums of numbers that cannot be compressed. To send less, one must send fewer bits per "
+           "number: that is what the lesson on lattice codes is about.");
+    learn_key(
+        b, "Every chunk is summed once, along one path, and the result is copied. So all ranks end with the same bits, "
+           "though floating-point addition depends on the order.");
 }
 
 void learn_lesson_ring(learn_book *b, const learn_choice *choice)

@@ -13,7 +13,7 @@ typedef struct {
 } learn_choice;
 
 typedef struct {
-    const char *word;  /* on the command line */
+    const char *word; /* on the command line */
     const char *title;
     void (*build)(learn_book *b, const learn_choice *choice);
 } learn_lesson_entry;

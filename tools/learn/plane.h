@@ -47,10 +47,10 @@ extern const learn_vector learn_sender, learn_near, learn_far;
 
 /* What a drawing of the plane shows; points 0..WIDTH-1 by 0..HEIGHT-1, k2 upwards. */
 typedef struct {
-    int letters;              /* 1: every point as the letter of its colour; 0: as a dot */
-    const learn_point *class; /* points of this colour as their letter; NULL for none */
-    const learn_point *sent;  /* in [ ] */
-    const learn_point *found; /* in < >, if it is not the one sent */
+    int letters;                           /* 1: every point as the letter of its colour; 0: as a dot */
+    const learn_point *class;              /* points of this colour as their letter; NULL for none */
+    const learn_point *sent;               /* in [ ] */
+    const learn_point *found;              /* in < >, if it is not the one sent */
     const learn_vector *sender, *receiver; /* 'x' and 'v' */
 } learn_view;
 void learn_plane_draw(FILE *out, const learn_view *view);

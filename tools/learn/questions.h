@@ -56,7 +56,7 @@ void learn_pose(const learn_question *q, int variant, learn_posed *posed);
 void learn_posed_free(learn_posed *posed);
 
 /* For `fill`: each adds one value. */
-void learn_put(learn_values *v, const char *name, double number);                 /* as %g */
+void learn_put(learn_values *v, const char *name, double number); /* as %g */
 void learn_put_as(learn_values *v, const char *name, double number, const char *format)
     __attribute__((format(printf, 4, 0)));
 void learn_put_bytes(learn_values *v, const char *name, double bytes);

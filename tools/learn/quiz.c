@@ -236,7 +236,8 @@ void learn_list(const learn_quiz *quiz, const learn_state *state)
         if (!(quiz->topics >> topic & 1))
             continue;
         if (topic != shown)
-            fprintf(quiz->out, "%s%s: %s\n", shown == LEARN_TOPICS ? "" : "\n", learn_lessons[topic].word, learn_lessons[topic].title);
+            fprintf(quiz->out, "%s%s: %s\n", shown == LEARN_TOPICS ? "" : "\n", learn_lessons[topic].word,
+                    learn_lessons[topic].title);
         shown = topic;
         learn_score score = learn_state_score(state, q->id);
         const char *mark = score.again ? "again" : score.right ? "known" : "";

@@ -10,12 +10,12 @@
 
 typedef struct {
     learn_style style;
-    uint64_t seed;    /* the same seed asks the same questions with the same numbers in the same order */
-    unsigned topics;  /* bit mask of learn_topic */
-    int number;       /* only this question; 0: all of the topics */
-    int limit;        /* at most so many questions; 0: no limit */
-    bool answers;     /* print the answers too, ask nothing, remember nothing */
-    bool echo;        /* the input is no terminal, on which the reader's own Enter would end the prompt's line */
+    uint64_t seed;   /* the same seed asks the same questions with the same numbers in the same order */
+    unsigned topics; /* bit mask of learn_topic */
+    int number;      /* only this question; 0: all of the topics */
+    int limit;       /* at most so many questions; 0: no limit */
+    bool answers;    /* print the answers too, ask nothing, remember nothing */
+    bool echo;       /* the input is no terminal, on which the reader's own Enter would end the prompt's line */
     FILE *in, *out;
 } learn_quiz;
 

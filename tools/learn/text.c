@@ -120,26 +120,17 @@ static void print_drawing(FILE *out, const char *lines)
 static void print_block(FILE *out, learn_style style, const learn_block *block)
 {
     switch (block->kind) {
-    case LEARN_TEXT:
-        learn_wrap(out, style, "", block->text);
-        break;
-    case LEARN_ITEM:
-        learn_wrap(out, style, "  - ", block->text);
-        break;
+    case LEARN_TEXT: learn_wrap(out, style, "", block->text); break;
+    case LEARN_ITEM: learn_wrap(out, style, "  - ", block->text); break;
     case LEARN_KEY:
         learn_look_on(out, style, LEARN_BOLD);
         learn_wrap(out, style, "  => ", block->text);
         learn_look_on(out, style, LEARN_PLAIN);
         break;
-    case LEARN_DRAWING:
-        print_drawing(out, block->text);
-        break;
-    case LEARN_TABLE:
-        print_table(out, style, block);
-        break;
+    case LEARN_DRAWING: print_drawing(out, block->text); break;
+    case LEARN_TABLE: print_table(out, style, block); break;
     case LEARN_LESSON:
-    case LEARN_PAGE:
-        break;
+    case LEARN_PAGE: break;
     }
 }
 

@@ -4,15 +4,20 @@
 #include <math.h>
 #include <string.h>
 
-#define MIB ((size_t)1 << 20)
-#define LINK_25G {20e-6, 3.125e9}
-#define EVEN {100 * MIB / 8, 100 * MIB / 8, 100 * MIB / 8, 100 * MIB / 8, 100 * MIB / 8, 100 * MIB / 8, 100 * MIB / 8, 100 * MIB / 8}
-#define SMALL_FIRST {1 * MIB, 15 * MIB, 14 * MIB, 14 * MIB, 14 * MIB, 14 * MIB, 14 * MIB, 14 * MIB}
+#define MIB    ((size_t)1 << 20)
+#define EIGHTH (100 * MIB / 8)
 
+/* 4 ranks, 25 Gbit/s, 10 ms of backward per layer. */
 const learn_plan learn_plans[LEARN_PLANS] = {
-    [LEARN_PLAN_ONE] = {4, LINK_25G, 10e-3, EVEN, {8}},
-    [LEARN_PLAN_FOUR] = {4, LINK_25G, 10e-3, EVEN, {2, 2, 2, 2}},
-    [LEARN_PLAN_TAIL] = {4, LINK_25G, 10e-3, SMALL_FIRST, {2, 2, 2, 1, 1}},
+    [LEARN_PLAN_ONE] =
+        {4, {20e-6, 3.125e9}, 10e-3, {EIGHTH, EIGHTH, EIGHTH, EIGHTH, EIGHTH, EIGHTH, EIGHTH, EIGHTH}, {8}},
+    [LEARN_PLAN_FOUR] =
+        {4, {20e-6, 3.125e9}, 10e-3, {EIGHTH, EIGHTH, EIGHTH, EIGHTH, EIGHTH, EIGHTH, EIGHTH, EIGHTH}, {2, 2, 2, 2}},
+    [LEARN_PLAN_TAIL] = {4,
+                         {20e-6, 3.125e9},
+                         10e-3,
+                         {1 * MIB, 15 * MIB, 14 * MIB, 14 * MIB, 14 * MIB, 14 * MIB, 14 * MIB, 14 * MIB},
+                         {2, 2, 2, 1, 1}},
 };
 
 void learn_run(const learn_plan *plan, learn_timeline *t)

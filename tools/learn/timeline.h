@@ -22,8 +22,8 @@ typedef struct {
 typedef struct {
     int ranks;
     learn_link link;
-    double layer_s;                     /* backward of one layer */
-    size_t layer_bytes[LEARN_LAYERS];   /* gradients of layer 0 (the first) .. */
+    double layer_s;                       /* backward of one layer */
+    size_t layer_bytes[LEARN_LAYERS];     /* gradients of layer 0 (the first) .. */
     int bucket_layers[LEARN_MAX_BUCKETS]; /* layers per bucket in the order of filling; 0 ends */
 } learn_plan;
 

@@ -20,8 +20,7 @@
 /*
  * nsrc and ndst are at least 1. COSET_AVG means COSET_SUM: the caller passes the number of ranks as `divide`, which is
  * 1 for no division (any op may divide). Pointers may have any alignment, unaligned elements included. A destination
- * may be the same as a source or as another destination; other overlap is not allowed. Destinations other than dst[0]
- * may be left out by the caller, sources may repeat.
+ * may be the same as a source or as another destination, and sources may repeat; other overlap is not allowed.
  * flags: CST_REDUCE_NT_FIRST and _REST, 0 for ordinary stores. After non-temporal stores there is one store fence, so
  * a flag posted afterwards is seen after the data.
  * With one source, no division, it is a copy (NaNs canonical).
