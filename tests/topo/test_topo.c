@@ -76,11 +76,11 @@ static void cores(void **state)
 /* Ranks 0..n-1 on hosts by `digits` in base n: every assignment is visited. */
 static void check_assignment(int n, int digits)
 {
-    cst_place place[5] = {{0}};
+    cst_place place[5];
     int wanted_host[5], on[5];
+    memset(place, 0, sizeof place);
     for (int r = 0; r < n; r++, digits /= n) {
         on[r] = digits % n;
-        memset(&place[r], 0, sizeof place[r]);
         snprintf(place[r].host, sizeof place[r].host, "host%d", on[r]);
     }
     int count = 0;
