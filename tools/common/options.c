@@ -130,6 +130,8 @@ int tool_options_parse(int argc, char **argv, const tool_option *options, const 
     parse_state s = {argv[0], options, positional != NULL, argc};
     struct argp parser = {table, on_key, positional, about, NULL, NULL, NULL};
     /* argp's own errors take two lines and its help obeys NO_ERRS: on_key does both */
-    argp_parse(&parser, argc, argv, ARGP_IN_ORDER | ARGP_NO_ERRS | ARGP_NO_HELP, NULL, &s);
+    bool mixed = positional && *positional == '+';
+    positional += mixed;
+    argp_parse(&parser, argc, argv, (mixed ? 0 : ARGP_IN_ORDER) | ARGP_NO_ERRS | ARGP_NO_HELP, NULL, &s);
     return s.first_positional;
 }

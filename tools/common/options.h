@@ -44,7 +44,7 @@ typedef struct {
 /*
  * Fills the values. argv[0] is the command's full name; `about` is its --help text; `positional` names what may stand
  * after the options ("FILE..."), NULL if nothing may. Returns the index of the first positional argument (argc if none);
- * options stop at the first positional argument or at "--". Exits with 2 on bad input, with 0 after --help.
+ * options stop at the first positional argument or at "--"; only where `positional` begins with a + ("+FILE...") may they follow it. Exits with 2 on bad input, with 0 after --help.
  */
 int tool_options_parse(int argc, char **argv, const tool_option *options, const char *about, const char *positional);
 
