@@ -60,17 +60,17 @@ coset_status cst_algo_check(cst_algo algo, const cst_plan *plan, coset_error *wh
 
 /* For collectives by messages (where ranks reach each other's memory, shared.c decides): for each kind the first row
  * that fits, ranks and bytes (of the whole vector) up to those given. A row whose algorithm lacks a promise that the plan
- * needs is passed over; the last row of each kind has them all. From the cost model in docs/algorithms.md with 20 us per
- * round, 3 us per message and 1 GB/s; bench/algorithms.py measures. */
+ * needs is passed over; the last row of each kind has them all. All-reduce of 2 and 4 ranks: as measured over loopback
+ * (docs/algorithms.md, bench/algorithms.py); the rest: from the cost model there. */
 static const struct {
     cst_kind kind;
     int ranks;
     size_t bytes;
     cst_algo algo;
 } table[] = {
-    {CST_ALLREDUCE, 2, 32 * KIB, CST_ALGO_FLAT},
-    {CST_ALLREDUCE, 4, 16 * KIB, CST_ALGO_FLAT},
-    {CST_ALLREDUCE, 8, 4 * KIB, CST_ALGO_FLAT},
+    {CST_ALLREDUCE, 2, 512 * KIB, CST_ALGO_FLAT},
+    {CST_ALLREDUCE, 4, 32 * KIB, CST_ALGO_FLAT},
+    {CST_ALLREDUCE, 8, 8 * KIB, CST_ALGO_FLAT},
     {CST_ALLREDUCE, 16, 2 * KIB, CST_ALGO_FLAT},
     {CST_ALLREDUCE, 16, NO_LIMIT, CST_ALGO_DIRECT},
     {CST_ALLREDUCE, INT_MAX, 16 * KIB, CST_ALGO_RD},
