@@ -14,8 +14,14 @@
 #include <string.h>
 #include <unistd.h>
 
-typedef struct { int rank, size, out_of_place, rewrite; double seconds; } options;
-typedef struct { float *send, *recv; int n; } buffers;
+typedef struct {
+    int rank, size, out_of_place, rewrite;
+    double seconds;
+} options;
+typedef struct {
+    float *send, *recv;
+    int n;
+} buffers;
 
 static int by_value(const void *a, const void *b)
 {
@@ -96,8 +102,8 @@ static void measure(const options *o, size_t bytes)
     if (!o->rank) {
         qsort(worst, (size_t)n, sizeof *worst, by_value);
         const char *tag = getenv("TAG");
-        printf("%s,%d,%zu,%s,%d,%.3f,%.3f,%.3f,%s\n", tag ? tag : "mpi", o->size, bytes, o->out_of_place ? "out" : "in", n,
-               worst[n / 2] * 1e6, worst[n * 9 / 10] * 1e6, slowest * 1e6, bad ? "WRONG" : "ok");
+        printf("%s,%d,%zu,%s,%d,%.3f,%.3f,%.3f,%s\n", tag ? tag : "mpi", o->size, bytes, o->out_of_place ? "out" : "in",
+               n, worst[n / 2] * 1e6, worst[n * 9 / 10] * 1e6, slowest * 1e6, bad ? "WRONG" : "ok");
         fflush(stdout);
     }
     free(took);

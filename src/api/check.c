@@ -26,8 +26,8 @@ static int reduces(cst_kind kind)
 static int size_overflows(const coset_comm *c, const cst_call *call)
 {
     size_t bytes;
-    return !cst_size_mul(call->count, cst_dtype_bytes[call->dtype], &bytes) || !cst_size_mul(bytes, (size_t)c->size, &bytes) ||
-           bytes > SIZE_MAX / 2;
+    return !cst_size_mul(call->count, cst_dtype_bytes[call->dtype], &bytes) ||
+           !cst_size_mul(bytes, (size_t)c->size, &bytes) || bytes > SIZE_MAX / 2;
 }
 
 /* NULL, or what is wrong with how the buffers lie. */
@@ -62,14 +62,15 @@ static coset_status check(coset_comm *c, const cst_call *call)
         return cst_comm_note(c, COSET_ERR_ARGUMENT, "%s: %d is no dtype", name, (int)call->dtype);
     if (reduces(call->kind) && !cst_op_valid((int)call->op))
         return cst_comm_note(c, COSET_ERR_ARGUMENT, "%s: %d is no operator", name, (int)call->op);
-    if ((call->kind == CST_BROADCAST || call->kind == CST_REDUCE || pairwise) && (call->root < 0 || call->root >= c->size))
-        return cst_comm_note(c, COSET_ERR_ARGUMENT, "%s: %s %d is no rank of this group of %d", name, pairwise ? "peer" : "root",
-                             call->root, c->size);
+    if ((call->kind == CST_BROADCAST || call->kind == CST_REDUCE || pairwise) &&
+        (call->root < 0 || call->root >= c->size))
+        return cst_comm_note(c, COSET_ERR_ARGUMENT, "%s: %s %d is no rank of this group of %d", name,
+                             pairwise ? "peer" : "root", call->root, c->size);
     if (pairwise && call->root == c->rank)
         return cst_comm_note(c, COSET_ERR_ARGUMENT, "%s: rank %d is the caller itself", name, call->root);
     if (size_overflows(c, call))
-        return cst_comm_note(c, COSET_ERR_ARGUMENT, "%s: %zu elements of %s are more than memory can hold", name, call->count,
-                             coset_dtype_name(call->dtype));
+        return cst_comm_note(c, COSET_ERR_ARGUMENT, "%s: %zu elements of %s are more than memory can hold", name,
+                             call->count, coset_dtype_name(call->dtype));
     const char *wrong = buffers_wrong(c, call);
     if (wrong)
         return cst_comm_note(c, COSET_ERR_ARGUMENT, "%s: %s", name, wrong);

@@ -29,32 +29,35 @@ static coset_status start(const cst_call *call, coset_comm *comm, coset_request 
     return cst_comm_start(comm, &op, request);
 }
 
-static cst_call make(cst_kind kind, const void *send, void *recv, size_t count, coset_dtype dtype, coset_op op, int root)
+static cst_call make(cst_kind kind, const void *send, void *recv, size_t count, coset_dtype dtype, coset_op op,
+                     int root)
 {
     return (cst_call){.kind = kind, .dtype = dtype, .op = op, .root = root, .count = count, .send = send, .recv = recv};
 }
 
-coset_status coset_allreduce(const void *send, void *recv, size_t count, coset_dtype dtype, coset_op op, coset_comm *comm)
+coset_status coset_allreduce(const void *send, void *recv, size_t count, coset_dtype dtype, coset_op op,
+                             coset_comm *comm)
 {
     cst_call call = make(CST_ALLREDUCE, send, recv, count, dtype, op, -1);
     return run(&call, comm);
 }
 
-coset_status coset_iallreduce(const void *send, void *recv, size_t count, coset_dtype dtype, coset_op op, coset_comm *comm,
-                              coset_request **request)
+coset_status coset_iallreduce(const void *send, void *recv, size_t count, coset_dtype dtype, coset_op op,
+                              coset_comm *comm, coset_request **request)
 {
     cst_call call = make(CST_ALLREDUCE, send, recv, count, dtype, op, -1);
     return start(&call, comm, request);
 }
 
-coset_status coset_reduce_scatter(const void *send, void *recv, size_t recvcount, coset_dtype dtype, coset_op op, coset_comm *comm)
+coset_status coset_reduce_scatter(const void *send, void *recv, size_t recvcount, coset_dtype dtype, coset_op op,
+                                  coset_comm *comm)
 {
     cst_call call = make(CST_REDUCE_SCATTER, send, recv, recvcount, dtype, op, -1);
     return run(&call, comm);
 }
 
-coset_status coset_ireduce_scatter(const void *send, void *recv, size_t recvcount, coset_dtype dtype, coset_op op, coset_comm *comm,
-                                   coset_request **request)
+coset_status coset_ireduce_scatter(const void *send, void *recv, size_t recvcount, coset_dtype dtype, coset_op op,
+                                   coset_comm *comm, coset_request **request)
 {
     cst_call call = make(CST_REDUCE_SCATTER, send, recv, recvcount, dtype, op, -1);
     return start(&call, comm, request);
@@ -99,14 +102,15 @@ coset_status coset_ibroadcast(const void *send, void *recv, size_t count, coset_
     return start(&call, comm, request);
 }
 
-coset_status coset_reduce(const void *send, void *recv, size_t count, coset_dtype dtype, coset_op op, int root, coset_comm *comm)
+coset_status coset_reduce(const void *send, void *recv, size_t count, coset_dtype dtype, coset_op op, int root,
+                          coset_comm *comm)
 {
     cst_call call = make(CST_REDUCE, send, recv, count, dtype, op, root);
     return run(&call, comm);
 }
 
-coset_status coset_ireduce(const void *send, void *recv, size_t count, coset_dtype dtype, coset_op op, int root, coset_comm *comm,
-                           coset_request **request)
+coset_status coset_ireduce(const void *send, void *recv, size_t count, coset_dtype dtype, coset_op op, int root,
+                           coset_comm *comm, coset_request **request)
 {
     cst_call call = make(CST_REDUCE, send, recv, count, dtype, op, root);
     return start(&call, comm, request);
@@ -130,7 +134,8 @@ coset_status coset_send(const void *buffer, size_t count, coset_dtype dtype, int
     return run(&call, comm);
 }
 
-coset_status coset_isend(const void *buffer, size_t count, coset_dtype dtype, int peer, coset_comm *comm, coset_request **request)
+coset_status coset_isend(const void *buffer, size_t count, coset_dtype dtype, int peer, coset_comm *comm,
+                         coset_request **request)
 {
     cst_call call = make(CST_SEND, buffer, NULL, count, dtype, COSET_SUM, peer);
     return start(&call, comm, request);
@@ -142,7 +147,8 @@ coset_status coset_recv(void *buffer, size_t count, coset_dtype dtype, int peer,
     return run(&call, comm);
 }
 
-coset_status coset_irecv(void *buffer, size_t count, coset_dtype dtype, int peer, coset_comm *comm, coset_request **request)
+coset_status coset_irecv(void *buffer, size_t count, coset_dtype dtype, int peer, coset_comm *comm,
+                         coset_request **request)
 {
     cst_call call = make(CST_RECV, NULL, buffer, count, dtype, COSET_SUM, peer);
     return start(&call, comm, request);

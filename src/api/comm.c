@@ -14,7 +14,8 @@ coset_status coset_comm_split(coset_comm *comm, int color, int key, coset_comm *
     coset_status status = cst_check_comm(comm);
     if (status != COSET_OK)
         return status;
-    return sub ? cst_comm_split(comm, color, key, sub) : cst_comm_note(comm, COSET_ERR_ARGUMENT, "coset_comm_split: sub is NULL");
+    return sub ? cst_comm_split(comm, color, key, sub)
+               : cst_comm_note(comm, COSET_ERR_ARGUMENT, "coset_comm_split: sub is NULL");
 }
 
 coset_status coset_comm_shrink(coset_comm *comm, coset_comm **survivors)

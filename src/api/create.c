@@ -16,8 +16,8 @@ static const coset_transport_ops *plugin_of(const coset_comm_options *o)
 }
 
 /* The bootstrap knows more about a failed exchange than the status that its oob could return. */
-static coset_status join_and_close(cst_bootstrap *b, const cst_settings *settings, const coset_transport_ops *plugin, coset_comm **comm,
-                                   coset_error *why)
+static coset_status join_and_close(cst_bootstrap *b, const cst_settings *settings, const coset_transport_ops *plugin,
+                                   coset_comm **comm, coset_error *why)
 {
     cst_settings found = *settings;
     snprintf(found.address, sizeof found.address, "%s", cst_bootstrap_address(b));
@@ -42,14 +42,15 @@ coset_status coset_comm_create_env(const coset_comm_options *options, coset_comm
     cst_settings settings;
     cst_bootstrap *b;
     cst_error_clear(why);
-    coset_status status = comm ? cst_settings_from(options, &settings, why) : cst_fail(why, COSET_ERR_ARGUMENT, -1, "comm is NULL");
+    coset_status status =
+        comm ? cst_settings_from(options, &settings, why) : cst_fail(why, COSET_ERR_ARGUMENT, -1, "comm is NULL");
     if (status == COSET_OK)
         status = cst_bootstrap_env(settings.late_ms, &b, why);
     return status == COSET_OK ? join_and_close(b, &settings, plugin_of(options), comm, why) : status;
 }
 
-coset_status coset_comm_create_id(const coset_unique_id *id, int rank, int size, const coset_comm_options *options, coset_comm **comm,
-                                  coset_error *why)
+coset_status coset_comm_create_id(const coset_unique_id *id, int rank, int size, const coset_comm_options *options,
+                                  coset_comm **comm, coset_error *why)
 {
     cst_settings settings;
     cst_bootstrap *b;
@@ -61,8 +62,8 @@ coset_status coset_comm_create_id(const coset_unique_id *id, int rank, int size,
     return status == COSET_OK ? join_and_close(b, &settings, plugin_of(options), comm, why) : status;
 }
 
-coset_status coset_comm_create_file(const char *path, int rank, int size, const coset_comm_options *options, coset_comm **comm,
-                                    coset_error *why)
+coset_status coset_comm_create_file(const char *path, int rank, int size, const coset_comm_options *options,
+                                    coset_comm **comm, coset_error *why)
 {
     cst_settings settings;
     cst_bootstrap *b;
@@ -74,7 +75,8 @@ coset_status coset_comm_create_file(const char *path, int rank, int size, const 
     return status == COSET_OK ? join_and_close(b, &settings, plugin_of(options), comm, why) : status;
 }
 
-coset_status coset_comm_create_oob(const coset_oob *oob, const coset_comm_options *options, coset_comm **comm, coset_error *why)
+coset_status coset_comm_create_oob(const coset_oob *oob, const coset_comm_options *options, coset_comm **comm,
+                                   coset_error *why)
 {
     cst_settings settings;
     cst_error_clear(why);
@@ -126,7 +128,8 @@ static coset_status create_all(creator *creators, int size, coset_error *why)
     return status;
 }
 
-coset_status coset_comm_create_threads(int size, const coset_comm_options *options, coset_comm *comms[], coset_error *why)
+coset_status coset_comm_create_threads(int size, const coset_comm_options *options, coset_comm *comms[],
+                                       coset_error *why)
 {
     cst_settings settings;
     cst_error_clear(why);
@@ -144,7 +147,8 @@ coset_status coset_comm_create_threads(int size, const coset_comm_options *optio
     if (status == COSET_OK) {
         for (int r = 0; r < size; r++) {
             const coset_error none = COSET_ERROR_INIT;
-            creators[r] = (creator){.bootstrap = bootstraps[r], .settings = &settings, .plugin = plugin_of(options), .why = none};
+            creators[r] =
+                (creator){.bootstrap = bootstraps[r], .settings = &settings, .plugin = plugin_of(options), .why = none};
         }
         status = create_all(creators, size, why);
         for (int r = 0; r < size; r++)

@@ -5,7 +5,8 @@
 #include "mean/internal.h"
 #include "mean/public.h"
 
-coset_status coset_mean_create(int rank, int size, const coset_mean_options *options, coset_mean **mean, coset_error *why)
+coset_status coset_mean_create(int rank, int size, const coset_mean_options *options, coset_mean **mean,
+                               coset_error *why)
 {
     return cst_mean_create(rank, size, options, mean, why);
 }
@@ -15,7 +16,8 @@ void coset_mean_destroy(coset_mean *mean)
     cst_mean_destroy(mean);
 }
 
-coset_status coset_mean_begin(coset_mean *mean, const coset_span *spans, size_t nspans, coset_dtype dtype, coset_round **round)
+coset_status coset_mean_begin(coset_mean *mean, const coset_span *spans, size_t nspans, coset_dtype dtype,
+                              coset_round **round)
 {
     return mean && round ? cst_mean_begin(mean, spans, nspans, dtype, round) : COSET_ERR_ARGUMENT;
 }
@@ -35,14 +37,15 @@ coset_status coset_mean_last_error(const coset_mean *mean, coset_error *out)
     return mean && out ? cst_mean_last_error(mean, out) : COSET_ERR_ARGUMENT;
 }
 
-coset_status coset_mean_allreduce(coset_mean *mean, const coset_span *spans, size_t nspans, coset_dtype dtype, coset_comm *comm,
-                                  coset_mean_report *report)
+coset_status coset_mean_allreduce(coset_mean *mean, const coset_span *spans, size_t nspans, coset_dtype dtype,
+                                  coset_comm *comm, coset_mean_report *report)
 {
     coset_status status = cst_check_comm(comm);
     if (status)
         return status;
     if (!mean || mean->rank != comm->rank || mean->size != comm->size)
-        return cst_comm_note(comm, COSET_ERR_ARGUMENT, "coset_mean_allreduce: the coset_mean is not of this rank and size");
+        return cst_comm_note(comm, COSET_ERR_ARGUMENT,
+                             "coset_mean_allreduce: the coset_mean is not of this rank and size");
     return cst_mean_allreduce(mean, spans, nspans, dtype, comm, report);
 }
 

@@ -12,7 +12,7 @@
 #define LATE_MS_DEFAULT 600000
 /* A link that comes back within it has not killed its host. */
 #define DEAD_MS_DEFAULT 10000
-#define DAY_MS 86400000
+#define DAY_MS          86400000
 
 static coset_status choose_algorithm(const char *name, cst_settings *s, coset_error *why)
 {
@@ -33,7 +33,8 @@ static coset_status choose_transport(const char *name, cst_settings *s, coset_er
 }
 
 /* `option`, else the variable, else `fallback`, in *value. */
-static coset_status choose_number(int option, const char *variable, int low, int high, int fallback, int *value, coset_error *why)
+static coset_status choose_number(int option, const char *variable, int low, int high, int fallback, int *value,
+                                  coset_error *why)
 {
     *value = option ? option : fallback;
     if (option && (option < low || option > high))
@@ -46,7 +47,8 @@ static coset_status choose_progress(int option, cst_settings *s, coset_error *wh
     const char *name = cst_env("COSET_PROGRESS");
     s->progress = option;
     if (option != COSET_PROGRESS_THREAD && option != COSET_PROGRESS_CALLER)
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "progress=%d: expected COSET_PROGRESS_THREAD or COSET_PROGRESS_CALLER", option);
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1,
+                        "progress=%d: expected COSET_PROGRESS_THREAD or COSET_PROGRESS_CALLER", option);
     if (option || !name)
         return COSET_OK;
     if (strcmp(name, "thread") && strcmp(name, "caller"))

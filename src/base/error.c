@@ -49,7 +49,8 @@ void cst_error_clear(coset_error *why)
     cst_error_copy(why, &none);
 }
 
-static coset_status fail_v(coset_error *why, coset_status status, int peer, int saved_errno, const char *format, va_list args)
+static coset_status fail_v(coset_error *why, coset_status status, int peer, int saved_errno, const char *format,
+                           va_list args)
 {
     coset_error e = COSET_ERROR_INIT;
     e.status = status;

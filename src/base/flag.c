@@ -64,7 +64,8 @@ uint32_t cst_bell_read(const _Atomic uint32_t *word)
 void cst_bell_ring(_Atomic uint32_t *word)
 {
     uint32_t old = atomic_load_explicit(word, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(word, &old, (old & ~1u) + 2u, memory_order_acq_rel, memory_order_relaxed))
+    while (!atomic_compare_exchange_weak_explicit(word, &old, (old & ~1u) + 2u, memory_order_acq_rel,
+                                                  memory_order_relaxed))
         ;
     if (old & 1u)
         cst_flag_wake(word);

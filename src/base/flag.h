@@ -16,10 +16,14 @@
 #include <stdint.h>
 
 /* On its own pair of cache lines: processors prefetch lines in pairs. */
-typedef struct { _Alignas(128) _Atomic uint32_t word; } cst_flag;
+typedef struct {
+    _Alignas(128) _Atomic uint32_t word;
+} cst_flag;
 
 /* How long each stage lasts; cst_patience_for chooses. */
-typedef struct { int spins, yields; } cst_patience;
+typedef struct {
+    int spins, yields;
+} cst_patience;
 cst_patience cst_patience_for(int ranks_on_host);
 
 static inline bool cst_flag_reached(const _Atomic uint32_t *word, uint32_t sequence)
@@ -53,7 +57,7 @@ bool cst_flag_poll(const _Atomic uint32_t *word, uint32_t sequence, cst_patience
 bool cst_flag_sleep(_Atomic uint32_t *word, uint32_t sequence, int timeout_ms);
 
 /* A doorbell: a counter that anybody rings and one side sleeps on, for "something has changed". */
-uint32_t cst_bell_read(const _Atomic uint32_t *word);       /* before looking for work */
-void cst_bell_ring(_Atomic uint32_t *word);                 /* after making work */
+uint32_t cst_bell_read(const _Atomic uint32_t *word);                       /* before looking for work */
+void cst_bell_ring(_Atomic uint32_t *word);                                 /* after making work */
 void cst_bell_sleep(_Atomic uint32_t *word, uint32_t seen, int timeout_ms); /* returns at once if rung since `seen` */
 #endif

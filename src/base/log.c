@@ -74,8 +74,9 @@ void cst_log(cst_log_level level, const char *format, ...)
     static const char *const names[] = {"", "WARN", "INFO", "TRACE"};
     char line[1024];
     uint64_t now = cst_now_ns();
-    int n = snprintf(line, sizeof line, "coset %ld %llu.%06llu %s ", (long)getpid(), (unsigned long long)(now / 1000000000u),
-                     (unsigned long long)(now % 1000000000u / 1000), names[level]);
+    int n =
+        snprintf(line, sizeof line, "coset %ld %llu.%06llu %s ", (long)getpid(),
+                 (unsigned long long)(now / 1000000000u), (unsigned long long)(now % 1000000000u / 1000), names[level]);
     va_list args;
     va_start(args, format);
     int m = vsnprintf(line + n, sizeof line - (size_t)n - 1, format, args);

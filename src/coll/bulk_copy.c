@@ -26,7 +26,8 @@ int cst_bulk_by_copying(const coset_comm *c, const cst_operation *op)
 }
 
 /* Sums elements [begin, begin + count) and distributes the result. `scratch` holds size blocks; *with is the last peer. */
-static coset_status do_block(coset_comm *c, const cst_operation *op, size_t begin, size_t count, char *scratch, int *with)
+static coset_status do_block(coset_comm *c, const cst_operation *op, size_t begin, size_t count, char *scratch,
+                             int *with)
 {
     const cst_call *call = &op->call;
     const coset_transport_ops *t = c->transport->ops;
@@ -37,7 +38,8 @@ static coset_status do_block(coset_comm *c, const cst_operation *op, size_t begi
         if (r == c->rank)
             continue;
         *with = r;
-        coset_status status = t->get(c->transport, r, &cst_slot_of(c, op, r)->send, offset, scratch + (size_t)r * COPY_BLOCK, bytes);
+        coset_status status =
+            t->get(c->transport, r, &cst_slot_of(c, op, r)->send, offset, scratch + (size_t)r * COPY_BLOCK, bytes);
         if (status != COSET_OK)
             return status;
     }
@@ -66,6 +68,8 @@ coset_status cst_bulk_copy_work(coset_comm *c, const cst_operation *op)
         return status;
     if (status == COSET_ERR_PEER)
         return cst_comm_fail(c, status, with, op->sequence, "rank %d is gone (its memory cannot be reached)", with);
-    return cst_comm_fail(c, status, with, op->sequence, "copying between the memories of ranks %d and %d failed: %s; "
-                         "COSET_SHM_METHOD=staged avoids it", c->rank, with, coset_strerror(status));
+    return cst_comm_fail(c, status, with, op->sequence,
+                         "copying between the memories of ranks %d and %d failed: %s; "
+                         "COSET_SHM_METHOD=staged avoids it",
+                         c->rank, with, coset_strerror(status));
 }

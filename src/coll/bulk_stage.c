@@ -22,10 +22,10 @@
 #define STAGE_BYTES ((size_t)16 << 20)
 
 typedef struct {
-    size_t pieces, block;   /* block: elements */
+    size_t pieces, block; /* block: elements */
     size_t turn;
     enum { GIVE, SUM, TAKE } stage;
-    int next_peer;          /* in TAKE */
+    int next_peer; /* in TAKE */
 } pipeline;
 
 static size_t block_bytes(int size)
@@ -48,7 +48,8 @@ static coset_status make_staging(coset_comm *c, uint64_t sequence)
     status = c->transport->ops->alloc(c->transport, &oob, bytes, &c->staging.mine, &why);
     free(ranks);
     if (status != COSET_OK)
-        return cst_comm_fail(c, status, -1, sequence, "no shared memory to pass ordinary buffers through: %s", why.text);
+        return cst_comm_fail(c, status, -1, sequence, "no shared memory to pass ordinary buffers through: %s",
+                             why.text);
     c->staging.where = c->transport->ops->locate(c->transport, c->staging.mine, bytes);
     return COSET_OK;
 }
@@ -105,7 +106,8 @@ static void give(coset_comm *c, const cst_operation *op, const pipeline *p)
         int q = (c->rank + i) % c->size;
         size_t count = block_count(p, c, op, p->turn, q);
         if (count)
-            memcpy(stage_at(c, c->rank, p->turn, q), (const char *)op->call.send + block_begin(p, c, p->turn, q) * size, count * size);
+            memcpy(stage_at(c, c->rank, p->turn, q), (const char *)op->call.send + block_begin(p, c, p->turn, q) * size,
+                   count * size);
     }
     cst_flag_post(&c->control[c->rank]->given.word, c->staging.epoch + (uint32_t)p->turn + 1);
 }
@@ -136,7 +138,8 @@ static coset_status sum(coset_comm *c, cst_operation *op, const pipeline *p)
     }
     void *to[2] = {stage_at(c, c->rank, piece, c->size), (char *)call->recv + offset};
     if (count)
-        cst_reduce(call->dtype, call->op, to, 2, from, c->size, count, call->op == COSET_AVG ? (unsigned)c->size : 1, 0);
+        cst_reduce(call->dtype, call->op, to, 2, from, c->size, count, call->op == COSET_AVG ? (unsigned)c->size : 1,
+                   0);
     cst_flag_post(&c->control[c->rank]->reduced.word, c->staging.epoch + (uint32_t)piece + 1);
     return COSET_OK;
 }
@@ -151,7 +154,8 @@ static coset_status take(coset_comm *c, cst_operation *op, pipeline *p)
             return status;
         size_t count = block_count(p, c, op, piece, q);
         if (count)
-            memcpy((char *)op->call.recv + block_begin(p, c, piece, q) * size, stage_at(c, q, piece, c->size), count * size);
+            memcpy((char *)op->call.recv + block_begin(p, c, piece, q) * size, stage_at(c, q, piece, c->size),
+                   count * size);
     }
     return COSET_OK;
 }

@@ -16,8 +16,12 @@ enum { START, ENTERED, LEAVE, BULK, SCHEDULE };
 
 static cst_plan plan_of(const coset_comm *c, const cst_call *call)
 {
-    return (cst_plan){.call = *call, .rank = c->rank, .size = c->size, .segment_bytes = c->caps.segment_bytes,
-                      .max_message = c->caps.max_message, .rank_order = c->settings.rank_order != 0,
+    return (cst_plan){.call = *call,
+                      .rank = c->rank,
+                      .size = c->size,
+                      .segment_bytes = c->caps.segment_bytes,
+                      .max_message = c->caps.max_message,
+                      .rank_order = c->settings.rank_order != 0,
                       .hosts = cst_hier_possible(c)};
 }
 
@@ -29,7 +33,8 @@ static coset_status alone(const cst_call *call)
     if (!bytes || call->kind == CST_BARRIER)
         return COSET_OK;
     if (call->kind == CST_ALLREDUCE || call->kind == CST_REDUCE || call->kind == CST_REDUCE_SCATTER)
-        cst_reduce(call->dtype, call->op, (void *const[]){call->recv}, 1, (const void *const[]){call->send}, 1, call->count, 1, 0);
+        cst_reduce(call->dtype, call->op, (void *const[]){call->recv}, 1, (const void *const[]){call->send}, 1,
+                   call->count, 1, 0);
     else if (call->send != call->recv)
         memcpy(call->recv, call->send, bytes);
     return COSET_OK;
@@ -67,8 +72,8 @@ static coset_status schedule_failed(coset_comm *c, const cst_operation *op, cose
     int failed = cst_schedule_failed(s);
     int peer = failed >= 0 ? s->step[failed].peer : -1;
     return cst_comm_fail(c, status, peer, op->sequence, "operation %llu (%s) failed with rank %d: %s",
-                         (unsigned long long)op->sequence,
-                         cst_kind_name((int)op->call.kind), peer, coset_strerror(status));
+                         (unsigned long long)op->sequence, cst_kind_name((int)op->call.kind), peer,
+                         coset_strerror(status));
 }
 
 static coset_status schedule_step(coset_comm *c, cst_operation *op)
@@ -246,9 +251,13 @@ static coset_status bad_step(coset_comm *c, cst_operation *op)
         return COSET_OK;
     }
     if (c->size > 1) {
-        coset_notice n = {.kind = COSET_NOTICE_MISMATCH, .about = c->rank, .status = COSET_ERR_MISMATCH, .peer = c->rank,
+        coset_notice n = {.kind = COSET_NOTICE_MISMATCH,
+                          .about = c->rank,
+                          .status = COSET_ERR_MISMATCH,
+                          .peer = c->rank,
                           .op = op->sequence};
-        snprintf(n.text, sizeof n.text, "rank %d made operation %llu with wrong arguments", c->rank, (unsigned long long)op->sequence);
+        snprintf(n.text, sizeof n.text, "rank %d made operation %llu with wrong arguments", c->rank,
+                 (unsigned long long)op->sequence);
         c->transport->ops->announce(c->transport, &n);
     }
     return COSET_OK;

@@ -15,7 +15,7 @@
  * (the caches cannot keep it anyway). In place ordinary stores always win: the lines are there. Measured,
  * docs/performance.md. */
 #define NT_OTHERS_BYTES ((size_t)256 << 10)
-#define NT_OWN_BYTES ((size_t)16 << 20)
+#define NT_OWN_BYTES    ((size_t)16 << 20)
 
 static unsigned store_flags(const coset_comm *c, const cst_operation *op, size_t bytes)
 {
@@ -30,8 +30,8 @@ static unsigned store_flags(const coset_comm *c, const cst_operation *op, size_t
 }
 
 /* Sums elements `range` of every rank's send buffer into the same elements of `targets`. */
-static coset_status sum_slice(coset_comm *c, const cst_operation *op, cst_range range, void *targets[], int ntargets, size_t target_shift,
-                              unsigned flags)
+static coset_status sum_slice(coset_comm *c, const cst_operation *op, cst_range range, void *targets[], int ntargets,
+                              size_t target_shift, unsigned flags)
 {
     const cst_call *call = &op->call;
     size_t size = cst_dtype_bytes[call->dtype];
@@ -40,12 +40,14 @@ static coset_status sum_slice(coset_comm *c, const cst_operation *op, cst_range 
     for (int r = 0; r < c->size; r++) {
         const char *base = cst_shared_source(c, op, r);
         if (!base)
-            return cst_comm_fail(c, COSET_ERR_CORRUPT, r, op->sequence, "rank %d gave a buffer that is not in its memory", r);
+            return cst_comm_fail(c, COSET_ERR_CORRUPT, r, op->sequence,
+                                 "rank %d gave a buffer that is not in its memory", r);
         from[r] = base + range.begin * size;
     }
     for (int k = 0; k < ntargets; k++) {
         if (!targets[k])
-            return cst_comm_fail(c, COSET_ERR_CORRUPT, -1, op->sequence, "a rank gave a result buffer that is not in its memory");
+            return cst_comm_fail(c, COSET_ERR_CORRUPT, -1, op->sequence,
+                                 "a rank gave a result buffer that is not in its memory");
         to[k] = (char *)targets[k] + (range.begin - target_shift) * size;
     }
     unsigned divide = call->op == COSET_AVG ? (unsigned)c->size : 1;
@@ -80,7 +82,8 @@ static coset_status reduce_scatter(coset_comm *c, const cst_operation *op)
 {
     size_t begin = (size_t)c->rank * op->call.count;
     void *target = op->call.recv;
-    c->direct_sent += cst_call_send_bytes(&op->call, c->rank, c->size) - op->call.count * coset_dtype_size(op->call.dtype);
+    c->direct_sent +=
+        cst_call_send_bytes(&op->call, c->rank, c->size) - op->call.count * coset_dtype_size(op->call.dtype);
     return sum_slice(c, op, (cst_range){begin, begin + op->call.count}, &target, 1, begin, 0);
 }
 
@@ -89,7 +92,8 @@ static coset_status fetch(coset_comm *c, const cst_operation *op, int r, size_t 
 {
     const char *from = cst_shared_source(c, op, r);
     if (!from)
-        return cst_comm_fail(c, COSET_ERR_CORRUPT, r, op->sequence, "rank %d gave a buffer that is not in its memory", r);
+        return cst_comm_fail(c, COSET_ERR_CORRUPT, r, op->sequence, "rank %d gave a buffer that is not in its memory",
+                             r);
     if (from + offset != to)
         memcpy(to, from + offset, bytes);
     return COSET_OK;

@@ -30,16 +30,12 @@ coset_status cst_flat_work(coset_comm *c, const cst_operation *op)
     size_t block = cst_call_block_bytes(call);
     char *recv = call->recv;
     switch (call->kind) {
-    case CST_ALLREDUCE:
-        sum_all(c, op, 0, call->count, recv);
-        break;
+    case CST_ALLREDUCE: sum_all(c, op, 0, call->count, recv); break;
     case CST_REDUCE:
         if (c->rank == call->root)
             sum_all(c, op, 0, call->count, recv);
         break;
-    case CST_REDUCE_SCATTER:
-        sum_all(c, op, (size_t)c->rank * call->count, call->count, recv);
-        break;
+    case CST_REDUCE_SCATTER: sum_all(c, op, (size_t)c->rank * call->count, call->count, recv); break;
     case CST_ALLGATHER:
         for (int r = 0; r < c->size; r++)
             copy(recv + (size_t)r * block, cst_shared_source(c, op, r), block);
@@ -48,11 +44,8 @@ coset_status cst_flat_work(coset_comm *c, const cst_operation *op)
         for (int r = 0; r < c->size; r++)
             copy(recv + (size_t)r * block, (const char *)cst_shared_source(c, op, r) + (size_t)c->rank * block, block);
         break;
-    case CST_BROADCAST:
-        copy(recv, cst_shared_source(c, op, call->root), block);
-        break;
-    default:
-        break; /* a barrier is over when all have entered */
+    case CST_BROADCAST: copy(recv, cst_shared_source(c, op, call->root), block); break;
+    default: break; /* a barrier is over when all have entered */
     }
     size_t bytes = cst_call_send_bytes(call, c->rank, c->size);
     c->direct_sent += bytes * (size_t)(c->size - 1);

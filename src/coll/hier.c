@@ -42,8 +42,8 @@ static coset_status phase_inside_reduce(coset_comm *c, const work *w)
     coset_status status = COSET_OK;
     for (int k = 0; k < c->nodes.fewest && status == COSET_OK; k++) {
         cst_range piece = cst_chunk(w->count, c->nodes.fewest, k);
-        status = coset_reduce(w->send + piece.begin * w->size, w->recv + piece.begin * w->size, cst_range_size(piece), w->dtype, w->op,
-                              k, c->nodes.node);
+        status = coset_reduce(w->send + piece.begin * w->size, w->recv + piece.begin * w->size, cst_range_size(piece),
+                              w->dtype, w->op, k, c->nodes.node);
     }
     return status;
 }
@@ -86,7 +86,8 @@ static coset_status run_half(coset_comm *c, const cst_call *call, unsigned divid
     if (!wide)
         return COSET_ERR_MEMORY;
     cst_widen(call->dtype, wide, call->send, call->count);
-    work w = {(const char *)wide, (char *)wide, call->count, sizeof *wide, COSET_F32, call->op == COSET_AVG ? COSET_SUM : call->op};
+    work w = {(const char *)wide, (char *)wide, call->count,
+              sizeof *wide,       COSET_F32,    call->op == COSET_AVG ? COSET_SUM : call->op};
     coset_status status = run_phases(c, &w, 1);
     if (status == COSET_OK)
         cst_narrow(call->dtype, call->recv, wide, call->count, divide);
@@ -113,13 +114,15 @@ coset_status cst_hier_run(coset_comm *c, cst_operation *op)
     const cst_call *call = &op->call;
     coset_status status = cst_nodes_make(c, op->sequence);
     if (status != COSET_OK)
-        return cst_comm_fail(c, status, -1, op->sequence, "could not make groups of ranks by host: %s", coset_strerror(status));
+        return cst_comm_fail(c, status, -1, op->sequence, "could not make groups of ranks by host: %s",
+                             coset_strerror(status));
     unsigned divide = call->op == COSET_AVG ? (unsigned)c->size : 1;
     if (cst_dtype_is_half(call->dtype)) {
         status = run_half(c, call, divide);
     } else {
-        work w = {call->send, call->recv, call->count, coset_dtype_size(call->dtype), call->dtype,
-                  call->op == COSET_AVG ? COSET_SUM : call->op};
+        work w = {call->send,  call->recv,
+                  call->count, coset_dtype_size(call->dtype),
+                  call->dtype, call->op == COSET_AVG ? COSET_SUM : call->op};
         status = run_phases(c, &w, divide);
     }
     return status == COSET_OK ? status : fail(c, op, status);

@@ -5,7 +5,7 @@
 
 /* Up to here data travels in the slot even if the buffers are mapped: no exit barrier, but every rank reads all of it.
  * Measured on two cores (docs/performance.md): with a core per rank direct reads win from 1 KiB, on shared cores from 4 KiB. */
-#define FLAT_BYTES ((size_t)512)
+#define FLAT_BYTES              ((size_t)512)
 #define FLAT_BYTES_SHARED_CORES ((size_t)4 << 10)
 
 static size_t flat_limit(const coset_comm *c)
@@ -35,7 +35,8 @@ static int others_write(const cst_call *call, int r)
 cst_path cst_shared_path(const coset_comm *c, const cst_operation *op)
 {
     int algorithm = op->call.algorithm;
-    if (c->size > CST_SHARED_RANKS || (algorithm != CST_ALGO_AUTO && algorithm != CST_ALGO_FLAT && algorithm != CST_ALGO_DIRECT))
+    if (c->size > CST_SHARED_RANKS ||
+        (algorithm != CST_ALGO_AUTO && algorithm != CST_ALGO_FLAT && algorithm != CST_ALGO_DIRECT))
         return CST_PATH_MESSAGE;
     int published = 1, reachable = 1;
     for (int r = 0; r < c->size; r++) {
@@ -53,4 +54,3 @@ cst_path cst_shared_path(const coset_comm *c, const cst_operation *op)
     int is_long = op->call.count * coset_dtype_size(op->call.dtype) > CST_SLOT_PAYLOAD;
     return op->call.kind == CST_ALLREDUCE && is_long ? CST_PATH_BULK : CST_PATH_MESSAGE;
 }
-

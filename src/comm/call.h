@@ -46,8 +46,12 @@ static inline size_t cst_call_block_bytes(const cst_call *call)
 static inline size_t cst_call_send_bytes(const cst_call *call, int rank, int size)
 {
     switch (call->kind) {
-    case CST_ALLREDUCE: case CST_ALLGATHER: case CST_REDUCE: case CST_SEND: return cst_call_block_bytes(call);
-    case CST_REDUCE_SCATTER: case CST_ALLTOALL: return cst_call_block_bytes(call) * (size_t)size;
+    case CST_ALLREDUCE:
+    case CST_ALLGATHER:
+    case CST_REDUCE:
+    case CST_SEND: return cst_call_block_bytes(call);
+    case CST_REDUCE_SCATTER:
+    case CST_ALLTOALL: return cst_call_block_bytes(call) * (size_t)size;
     case CST_BROADCAST: return rank == call->root ? cst_call_block_bytes(call) : 0;
     default: return 0;
     }
@@ -56,8 +60,12 @@ static inline size_t cst_call_send_bytes(const cst_call *call, int rank, int siz
 static inline size_t cst_call_recv_bytes(const cst_call *call, int rank, int size)
 {
     switch (call->kind) {
-    case CST_ALLREDUCE: case CST_REDUCE_SCATTER: case CST_BROADCAST: case CST_RECV: return cst_call_block_bytes(call);
-    case CST_ALLGATHER: case CST_ALLTOALL: return cst_call_block_bytes(call) * (size_t)size;
+    case CST_ALLREDUCE:
+    case CST_REDUCE_SCATTER:
+    case CST_BROADCAST:
+    case CST_RECV: return cst_call_block_bytes(call);
+    case CST_ALLGATHER:
+    case CST_ALLTOALL: return cst_call_block_bytes(call) * (size_t)size;
     case CST_REDUCE: return rank == call->root ? cst_call_block_bytes(call) : 0;
     default: return 0;
     }

@@ -29,14 +29,14 @@ typedef struct {
     /* Low 16 bits: operations queued and not ended; above: the next sequence number. One word, so that a caller can
      * see "nothing is queued" and take the next number in one step. */
     _Atomic uint64_t ticket;
-    _Atomic uint32_t driver;  /* 1 while a thread drives */
-    _Atomic uint32_t turn;    /* bell: an operation ended or the driver left */
-    _Atomic int sleepers;     /* threads that sleep on `turn` */
-    pthread_mutex_t lock;     /* of the fields below */
-    cst_operation *head, *tail;   /* collectives; the head is under way */
-    cst_operation *pairwise;      /* sends and receives, all under way at once */
-    int uncollected;              /* requests ended and not waited for */
-    int event_fd;                 /* readable while uncollected > 0; -1 until asked for */
+    _Atomic uint32_t driver;    /* 1 while a thread drives */
+    _Atomic uint32_t turn;      /* bell: an operation ended or the driver left */
+    _Atomic int sleepers;       /* threads that sleep on `turn` */
+    pthread_mutex_t lock;       /* of the fields below */
+    cst_operation *head, *tail; /* collectives; the head is under way */
+    cst_operation *pairwise;    /* sends and receives, all under way at once */
+    int uncollected;            /* requests ended and not waited for */
+    int event_fd;               /* readable while uncollected > 0; -1 until asked for */
 } cst_queue;
 
 /* A rank that is ahead (the root of a broadcast, say) may hear of a disagreement this many operations late, no later. */
@@ -79,22 +79,22 @@ struct coset_comm {
     const coset_transport_ops *plugin; /* the user's own, or NULL */
     coset_transport_caps caps;
     cst_settings settings;
-    char (*hosts)[64];          /* host name of each rank, for messages */
-    cst_nodes nodes;            /* ranks by host */
-    cst_control **control;      /* each rank's control area, or NULL where ranks share no memory */
+    char (*hosts)[64];     /* host name of each rank, for messages */
+    cst_nodes nodes;       /* ranks by host */
+    cst_control **control; /* each rank's control area, or NULL where ranks share no memory */
     cst_patience patience;
     cst_queue queue;
     cst_progress_thread progress;
     cst_poison poison;
-    coset_error last;           /* last error of a call that did not poison; under poison.lock */
+    coset_error last; /* last error of a call that did not poison; under poison.lock */
     cst_recorder recorder;
     uint64_t *pair_sent, *pair_received; /* numbers of the next send to and receive from each rank; under queue.lock */
     cst_heard *heard;                    /* messages: the newest entry of each peer (watch.c) */
-    coset_entry recent[CST_RECENT];      /* own entries of the last collectives, that of operation s at s % CST_RECENT */
-    coset_entry current;                 /* the newest of them */
-    unsigned char *departed;             /* ranks that said goodbye, or died */
-    uint64_t *wrong_call;                /* messages: 1 + the operation that a rank called with wrong arguments; 0 */
-    uint64_t own_wrong;                  /* bit s % 64: operation s was called with wrong arguments here */
+    coset_entry recent[CST_RECENT]; /* own entries of the last collectives, that of operation s at s % CST_RECENT */
+    coset_entry current;            /* the newest of them */
+    unsigned char *departed;        /* ranks that said goodbye, or died */
+    uint64_t *wrong_call;           /* messages: 1 + the operation that a rank called with wrong arguments; 0 */
+    uint64_t own_wrong;             /* bit s % 64: operation s was called with wrong arguments here */
     _Atomic uint64_t operations;
     _Atomic uint64_t wait_ns;
     uint64_t direct_sent, direct_received; /* bytes moved through mapped memory; driver only */
@@ -172,14 +172,15 @@ void cst_comm_heard(void *comm, int peer, uint64_t op, const coset_entry *entry)
 coset_status cst_comm_check_heard(coset_comm *c, const cst_operation *op);
 void cst_comm_write_flight(coset_comm *c);
 /* The last error of a call that lost nothing (ARGUMENT, UNSUPPORTED, MEMORY). Returns `status`. */
-coset_status cst_comm_note(coset_comm *c, coset_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+coset_status cst_comm_note(coset_comm *c, coset_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 /* ---- members.c: a small all-gather among some of the ranks, over messages ---- */
 typedef struct {
     coset_comm *comm;
-    const int *members;  /* ranks of comm, in the order of the group */
-    int size, rank;      /* of the group; rank is the own index */
-    uint64_t op;         /* message namespace: equal on all members, used by nobody else */
+    const int *members; /* ranks of comm, in the order of the group */
+    int size, rank;     /* of the group; rank is the own index */
+    uint64_t op;        /* message namespace: equal on all members, used by nobody else */
     uint32_t round;
     cst_deadline deadline;
     const unsigned char *dead; /* not NULL: an exchange among survivors of a poisoned communicator (shrink) */
@@ -189,8 +190,8 @@ coset_oob cst_members_oob(cst_members *m);
 coset_status cst_members_all(cst_members *m, coset_comm *c, uint64_t op, int **ranks);
 /* As part of operation `sequence`: a communicator per color, with other settings. `tag_space` tells several splits of one
  * operation apart. color < 0: *sub = NULL. */
-coset_status cst_comm_split_as(coset_comm *c, uint64_t sequence, uint32_t tag_space, int color, int key, const cst_settings *settings,
-                               coset_comm **sub);
+coset_status cst_comm_split_as(coset_comm *c, uint64_t sequence, uint32_t tag_space, int color, int key,
+                               const cst_settings *settings, coset_comm **sub);
 coset_status cst_comm_split(coset_comm *c, int color, int key, coset_comm **sub);
 coset_status cst_comm_shrink(coset_comm *c, coset_comm **survivors);
 #endif

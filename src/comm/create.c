@@ -24,7 +24,7 @@
 typedef struct {
     uint64_t magic;
     uint32_t wire_version, struct_bytes;
-    uint64_t job;        /* rank 0's counts */
+    uint64_t job; /* rank 0's counts */
     char library[16];
     char transport[32];
     int32_t algorithm, progress, rank_order, late_ms, dead_ms, checksum;
@@ -61,20 +61,27 @@ static void make_hello(hello *h, const cst_settings *s)
 static coset_status compare_hello(const hello *a, int ra, const hello *b, int rb, coset_error *why)
 {
     if (b->magic != a->magic || b->struct_bytes != a->struct_bytes || b->wire_version != a->wire_version)
-        return cst_fail(why, COSET_ERR_MISMATCH, rb, "rank %d speaks wire version %u of coset, rank %d version %u: use one version",
-                        ra, a->wire_version, rb, b->wire_version);
+        return cst_fail(why, COSET_ERR_MISMATCH, rb,
+                        "rank %d speaks wire version %u of coset, rank %d version %u: use one version", ra,
+                        a->wire_version, rb, b->wire_version);
     if (strncmp(a->library, b->library, sizeof a->library))
-        return cst_fail(why, COSET_ERR_MISMATCH, rb, "rank %d runs coset %.15s, rank %d coset %.15s", ra, a->library, rb, b->library);
+        return cst_fail(why, COSET_ERR_MISMATCH, rb, "rank %d runs coset %.15s, rank %d coset %.15s", ra, a->library,
+                        rb, b->library);
     if (strncmp(a->transport, b->transport, sizeof a->transport))
-        return cst_fail(why, COSET_ERR_MISMATCH, rb, "rank %d asks for transport '%.31s', rank %d for '%.31s'", ra, a->transport, rb,
-                        b->transport);
-    const struct { const char *name; int32_t x, y; } options[] = {
-        {"algorithm", a->algorithm, b->algorithm}, {"rank_order", a->rank_order, b->rank_order}, {"late_ms", a->late_ms, b->late_ms},
-        {"dead_ms", a->dead_ms, b->dead_ms}, {"checksum", a->checksum, b->checksum}};
+        return cst_fail(why, COSET_ERR_MISMATCH, rb, "rank %d asks for transport '%.31s', rank %d for '%.31s'", ra,
+                        a->transport, rb, b->transport);
+    const struct {
+        const char *name;
+        int32_t x, y;
+    } options[] = {{"algorithm", a->algorithm, b->algorithm},
+                   {"rank_order", a->rank_order, b->rank_order},
+                   {"late_ms", a->late_ms, b->late_ms},
+                   {"dead_ms", a->dead_ms, b->dead_ms},
+                   {"checksum", a->checksum, b->checksum}};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++)
         if (options[i].x != options[i].y)
-            return cst_fail(why, COSET_ERR_MISMATCH, rb, "option %s is %d on rank %d and %d on rank %d", options[i].name, options[i].x,
-                            ra, options[i].y, rb);
+            return cst_fail(why, COSET_ERR_MISMATCH, rb, "option %s is %d on rank %d and %d on rank %d",
+                            options[i].name, options[i].x, ra, options[i].y, rb);
     return COSET_OK;
 }
 
@@ -173,7 +180,8 @@ static const coset_transport_ops *choose_transport(const cst_settings *s, int on
 static coset_status check_plugin(const coset_transport_ops *ops, coset_error *why)
 {
     if (ops->abi != COSET_TRANSPORT_ABI)
-        return cst_fail(why, COSET_ERR_UNSUPPORTED, -1, "the transport plug-in has contract version %u, this library %u", ops->abi,
+        return cst_fail(why, COSET_ERR_UNSUPPORTED, -1,
+                        "the transport plug-in has contract version %u, this library %u", ops->abi,
                         COSET_TRANSPORT_ABI);
     return COSET_OK;
 }
@@ -187,12 +195,13 @@ static coset_status map_control(coset_comm *c, coset_error *why)
         return cst_fail(why, COSET_ERR_MEMORY, -1, "no memory for %d control areas", c->size);
     for (int r = 0; r < c->size; r++)
         if (!(c->control[r] = c->transport->ops->control(c->transport, r)))
-            return cst_fail(why, COSET_ERR_SYSTEM, r, "transport %s gave no control area of rank %d", c->transport->ops->name, r);
+            return cst_fail(why, COSET_ERR_SYSTEM, r, "transport %s gave no control area of rank %d",
+                            c->transport->ops->name, r);
     return COSET_OK;
 }
 
-static coset_status make_transport(coset_comm *c, const coset_oob *oob, const coset_transport_ops *ops, const hello *all,
-                                   coset_error *why)
+static coset_status make_transport(coset_comm *c, const coset_oob *oob, const coset_transport_ops *ops,
+                                   const hello *all, coset_error *why)
 {
     const char **identities = calloc((size_t)c->size, sizeof *identities);
     if (!identities)
@@ -200,9 +209,16 @@ static coset_status make_transport(coset_comm *c, const coset_oob *oob, const co
     for (int r = 0; r < c->size; r++)
         identities[r] = all[r].identity;
     coset_transport_config config = {
-        .struct_size = sizeof config, .late_ms = c->settings.late_ms, .dead_ms = c->settings.dead_ms,
-        .checksum = c->settings.checksum, .progress = c->settings.progress, .control_bytes = sizeof(cst_control),
-        .host = identities, .job = all[0].job, .on_entry = cst_comm_heard, .ctx = c,
+        .struct_size = sizeof config,
+        .late_ms = c->settings.late_ms,
+        .dead_ms = c->settings.dead_ms,
+        .checksum = c->settings.checksum,
+        .progress = c->settings.progress,
+        .control_bytes = sizeof(cst_control),
+        .host = identities,
+        .job = all[0].job,
+        .on_entry = cst_comm_heard,
+        .ctx = c,
         .address = c->settings.address,
     };
     coset_status status = ops->create(oob, &config, &c->transport, why);
@@ -214,7 +230,8 @@ static coset_status make_transport(coset_comm *c, const coset_oob *oob, const co
     return status;
 }
 
-static coset_status join(coset_comm *c, const coset_oob *oob, const coset_transport_ops *plugin, hello *all, coset_error *why)
+static coset_status join(coset_comm *c, const coset_oob *oob, const coset_transport_ops *plugin, hello *all,
+                         coset_error *why)
 {
     int limit = c->settings.late_ms;
     coset_status status = COSET_OK;
@@ -253,7 +270,8 @@ coset_status cst_comm_create(const coset_oob *oob, const cst_settings *settings,
                              coset_comm **out, coset_error *why)
 {
     if (!oob->allgather || oob->size < 1 || oob->rank < 0 || oob->rank >= oob->size)
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "rank %d of %d: rank must be at least 0 and below size", oob->rank, oob->size);
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "rank %d of %d: rank must be at least 0 and below size", oob->rank,
+                        oob->size);
     coset_comm *c = allocate(oob, settings);
     hello *all = calloc((size_t)oob->size, sizeof *all);
     if (!c || !all) {

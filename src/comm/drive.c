@@ -42,7 +42,8 @@ static int queued(const coset_comm *c)
 static int take_driver(coset_comm *c)
 {
     uint32_t free_word = 0;
-    return atomic_compare_exchange_strong_explicit(&c->queue.driver, &free_word, 1, memory_order_acquire, memory_order_relaxed);
+    return atomic_compare_exchange_strong_explicit(&c->queue.driver, &free_word, 1, memory_order_acquire,
+                                                   memory_order_relaxed);
 }
 
 static void ring_turn(coset_comm *c)
@@ -79,7 +80,8 @@ static void conclude(coset_comm *c, cst_operation *op, coset_status status)
         cst_shared_withdraw(c, op);
     if (status == COSET_OK)
         /* only the driver counts; others may read */
-        atomic_store_explicit(&c->operations, atomic_load_explicit(&c->operations, memory_order_relaxed) + 1, memory_order_relaxed);
+        atomic_store_explicit(&c->operations, atomic_load_explicit(&c->operations, memory_order_relaxed) + 1,
+                              memory_order_relaxed);
 }
 
 /* Sleeps until what the operation waits for may have come, then looks after the group. */
@@ -133,8 +135,8 @@ static int take_number_if_idle(coset_comm *c, cst_operation *op)
     do {
         if (ticket & QUEUED_MASK)
             return 0;
-    } while (!atomic_compare_exchange_weak_explicit(&c->queue.ticket, &ticket, ticket + NUMBER_STEP, memory_order_acq_rel,
-                                                    memory_order_relaxed));
+    } while (!atomic_compare_exchange_weak_explicit(&c->queue.ticket, &ticket, ticket + NUMBER_STEP,
+                                                    memory_order_acq_rel, memory_order_relaxed));
     op->sequence = ticket / NUMBER_STEP;
     return 1;
 }

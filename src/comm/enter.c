@@ -91,7 +91,8 @@ void *cst_shared_target(const coset_comm *c, const cst_operation *op, int rank)
 {
     if (rank == c->rank)
         return op->call.recv;
-    return c->transport->ops->map(c->transport, rank, &cst_slot_of(c, op, rank)->recv, cst_call_recv_bytes(&op->call, rank, c->size));
+    return c->transport->ops->map(c->transport, rank, &cst_slot_of(c, op, rank)->recv,
+                                  cst_call_recv_bytes(&op->call, rank, c->size));
 }
 
 void cst_shared_done(coset_comm *c, const cst_operation *op)

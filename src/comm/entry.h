@@ -15,9 +15,9 @@ typedef struct {
     uint64_t sequence; /* operation number on the communicator; for send and receive: number within the pair */
     uint64_t count;
     uint8_t kind, dtype, op, algorithm;
-    int32_t root;      /* -1 where there is none */
-    uint32_t options;  /* hash of what else must agree: codec parameters, memory path */
-    uint32_t version;  /* COSET_WIRE_VERSION */
+    int32_t root;     /* -1 where there is none */
+    uint32_t options; /* hash of what else must agree: codec parameters, memory path */
+    uint32_t version; /* COSET_WIRE_VERSION */
 } cst_entry;
 _Static_assert(sizeof(cst_entry) == sizeof(coset_entry), "the transport carries exactly one record");
 

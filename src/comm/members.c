@@ -16,10 +16,16 @@ typedef struct {
     struct iovec iov;
 } transfer;
 
-static void prepare(transfer *t, const cst_members *m, int index, const coset_entry *entry, const void *base, size_t bytes)
+static void prepare(transfer *t, const cst_members *m, int index, const coset_entry *entry, const void *base,
+                    size_t bytes)
 {
     t->iov = (struct iovec){(void *)(uintptr_t)base, bytes};
-    t->msg = (coset_msg){.peer = m->members[index], .tag = m->round, .op = m->op, .entry = entry, .iov = &t->iov, .iovcnt = 1,
+    t->msg = (coset_msg){.peer = m->members[index],
+                         .tag = m->round,
+                         .op = m->op,
+                         .entry = entry,
+                         .iov = &t->iov,
+                         .iovcnt = 1,
                          .status = COSET_OK};
 }
 
@@ -79,12 +85,15 @@ static coset_status allgather(void *ctx, const void *send, void *recv, size_t by
 
 coset_oob cst_members_oob(cst_members *m)
 {
-    return (coset_oob){.struct_size = sizeof(coset_oob), .rank = m->rank, .size = m->size, .ctx = m, .allgather = allgather};
+    return (coset_oob){
+        .struct_size = sizeof(coset_oob), .rank = m->rank, .size = m->size, .ctx = m, .allgather = allgather};
 }
 
 /* ---- split ---- */
 
-typedef struct { int32_t color, key, rank; } split_choice;
+typedef struct {
+    int32_t color, key, rank;
+} split_choice;
 
 static int compare_choice(const void *a, const void *b)
 {
@@ -133,8 +142,8 @@ static int index_of(const int *ranks, int n, int rank)
 /* More rounds than creating a communicator takes. */
 #define ROUNDS_PER_SPLIT 4096
 
-coset_status cst_comm_split_as(coset_comm *c, uint64_t sequence, uint32_t tag_space, int color, int key, const cst_settings *settings,
-                               coset_comm **sub)
+coset_status cst_comm_split_as(coset_comm *c, uint64_t sequence, uint32_t tag_space, int color, int key,
+                               const cst_settings *settings, coset_comm **sub)
 {
     int *ranks = NULL;
     cst_members world;
@@ -150,7 +159,11 @@ coset_status cst_comm_split_as(coset_comm *c, uint64_t sequence, uint32_t tag_sp
     if (status == COSET_OK && color >= 0) {
         int n = gather_color(all, c->size, color, ranks);
         /* groups share no pair of ranks, so their keys cannot clash whatever number of rounds each takes */
-        cst_members group = {.comm = c, .members = ranks, .size = n, .rank = index_of(ranks, n, c->rank), .op = sequence,
+        cst_members group = {.comm = c,
+                             .members = ranks,
+                             .size = n,
+                             .rank = index_of(ranks, n, c->rank),
+                             .op = sequence,
                              .round = world.round};
         coset_oob oob = cst_members_oob(&group);
         coset_error why = COSET_ERROR_INIT;
@@ -203,8 +216,12 @@ static coset_status exchange_dead(coset_comm *c, unsigned char *dead, uint64_t a
     for (int r = 0; r < c->size; r++)
         if (!dead[r])
             alive[count++] = r;
-    cst_members m = {.comm = c, .members = alive, .size = count, .rank = index_of(alive, count, c->rank),
-                     .op = SHRINK_OP + attempt, .dead = dead};
+    cst_members m = {.comm = c,
+                     .members = alive,
+                     .size = count,
+                     .rank = index_of(alive, count, c->rank),
+                     .op = SHRINK_OP + attempt,
+                     .dead = dead};
     coset_status status = allgather(&m, dead, views, n, c->settings.dead_ms);
     *changed = status != COSET_OK;
     for (int i = 0; i < count && status == COSET_OK; i++)
@@ -251,8 +268,12 @@ coset_status cst_comm_shrink(coset_comm *c, coset_comm **survivors)
         for (int r = 0; alive && r < c->size; r++)
             if (!dead[r])
                 alive[count++] = r;
-        cst_members m = {.comm = c, .members = alive, .size = count, .rank = alive ? index_of(alive, count, c->rank) : -1,
-                         .op = SHRINK_OP + 0x10000, .dead = dead};
+        cst_members m = {.comm = c,
+                         .members = alive,
+                         .size = count,
+                         .rank = alive ? index_of(alive, count, c->rank) : -1,
+                         .op = SHRINK_OP + 0x10000,
+                         .dead = dead};
         coset_oob oob = cst_members_oob(&m);
         status = alive ? cst_comm_create(&oob, &c->settings, c->plugin, survivors, &c->last) : COSET_ERR_MEMORY;
         free(alive);

@@ -74,7 +74,8 @@ static coset_status alloc_body(coset_comm *c, uint64_t sequence, void *arg)
     else
         status = alloc_plain(c, sequence, a);
     if (status != COSET_OK)
-        return cst_comm_note(c, status, "coset_alloc of %zu bytes: %s", a->bytes, why.text[0] ? why.text : coset_strerror(status));
+        return cst_comm_note(c, status, "coset_alloc of %zu bytes: %s", a->bytes,
+                             why.text[0] ? why.text : coset_strerror(status));
     a->next = c->allocations;
     c->allocations = a;
     return COSET_OK;

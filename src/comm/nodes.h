@@ -5,17 +5,18 @@
 #include <coset.h>
 
 typedef struct {
-    int *node_of;     /* node of each rank; nodes are numbered by their lowest rank */
-    int *local;       /* number of each rank among those of its node */
+    int *node_of; /* node of each rank; nodes are numbered by their lowest rank */
+    int *local;   /* number of each rank among those of its node */
     int nodes;
-    int most, fewest; /* ranks on a node */
-    coset_comm *node; /* ranks of the own node; NULL until made */
-    coset_comm *cross;/* ranks with the own local number; NULL until made, and where local >= fewest */
+    int most, fewest;  /* ranks on a node */
+    coset_comm *node;  /* ranks of the own node; NULL until made */
+    coset_comm *cross; /* ranks with the own local number; NULL until made, and where local >= fewest */
     int made;
 } cst_nodes;
 
 /* `identity(ctx, rank)` names the host of a rank. MEMORY. */
-coset_status cst_nodes_find(cst_nodes *n, int size, const char *(*identity)(const void *ctx, int rank), const void *ctx);
+coset_status cst_nodes_find(cst_nodes *n, int size, const char *(*identity)(const void *ctx, int rank),
+                            const void *ctx);
 /* Destroys the groups, too. */
 void cst_nodes_free(cst_nodes *n);
 /* Makes node and cross, collectively, as part of operation `sequence` of `c`. Nothing to do if they are there. */

@@ -34,17 +34,17 @@ struct cst_operation {
     cst_call call;
     uint64_t sequence;
     coset_entry entry;
-    int phase;             /* of step's own state machine; 0 at the start */
-    void *state;           /* of the class */
+    int phase;   /* of step's own state machine; 0 at the start */
+    void *state; /* of the class */
     cst_wait wait;
-    int moved;             /* set by step: it could do more at once, do not sleep */
-    int began;             /* 1 once entry and record are made */
-    uint64_t waiting_since;/* clock when it was first found waiting; 0: it has not been */
-    uint64_t moved_bytes;  /* transport counter then: an operation that moves is not late */
+    int moved;              /* set by step: it could do more at once, do not sleep */
+    int began;              /* 1 once entry and record are made */
+    uint64_t waiting_since; /* clock when it was first found waiting; 0: it has not been */
+    uint64_t moved_bytes;   /* transport counter then: an operation that moves is not late */
     int warned;
-    cst_record *record;    /* NULL before it begins, and for send and receive */
-    cst_operation *next;   /* in the queue */
-    coset_request *request;/* NULL for an operation on a blocked caller's stack */
+    cst_record *record;     /* NULL before it begins, and for send and receive */
+    cst_operation *next;    /* in the queue */
+    coset_request *request; /* NULL for an operation on a blocked caller's stack */
 };
 
 static inline void cst_operation_init(cst_operation *op, const cst_operation_class *class, const cst_call *call)

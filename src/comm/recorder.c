@@ -48,7 +48,8 @@ static void write_string(FILE *out, const char *text)
 static void write_record(FILE *out, const cst_record *r, const char *separator)
 {
     fprintf(out,
-            "%s\n    {\"op\": %" PRIu64 ", \"kind\": \"%s\", \"count\": %" PRIu64 ", \"dtype\": \"%s\", \"redop\": \"%s\", \"algorithm\": %u, "
+            "%s\n    {\"op\": %" PRIu64 ", \"kind\": \"%s\", \"count\": %" PRIu64
+            ", \"dtype\": \"%s\", \"redop\": \"%s\", \"algorithm\": %u, "
             "\"root\": %d, \"began_ns\": %" PRIu64 ", \"ended_ns\": %" PRIu64 ", \"status\": \"%s\", \"where\": ",
             separator, r->sequence, cst_kind_name(r->kind), r->count, coset_dtype_name((coset_dtype)r->dtype),
             coset_op_name((coset_op)r->op), r->algorithm, r->root, r->began_ns, r->ended_ns,
@@ -59,8 +60,9 @@ static void write_record(FILE *out, const cst_record *r, const char *separator)
 
 int cst_recorder_write(const cst_recorder *r, int rank, int size, const coset_error *why, FILE *out)
 {
-    fprintf(out, "{\"rank\": %d, \"size\": %d, \"now_ns\": %" PRIu64 ", \"status\": \"%s\", \"peer\": %d, \"text\": ", rank, size,
-            cst_now_ns(), coset_strerror(why->status), why->peer);
+    fprintf(out,
+            "{\"rank\": %d, \"size\": %d, \"now_ns\": %" PRIu64 ", \"status\": \"%s\", \"peer\": %d, \"text\": ", rank,
+            size, cst_now_ns(), coset_strerror(why->status), why->peer);
     write_string(out, why->text);
     fprintf(out, ",\n  \"operations\": [");
     uint64_t kept = r->written < CST_RECORDS ? r->written : CST_RECORDS;

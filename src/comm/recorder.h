@@ -14,9 +14,9 @@ typedef struct {
     uint64_t sequence, count;
     uint64_t began_ns, ended_ns; /* 0: too small an operation to read the clock for (see cst_record_timed) */
     uint8_t kind, dtype, op, algorithm;
-    int16_t status;              /* COSET_IN_PROGRESS while under way */
+    int16_t status; /* COSET_IN_PROGRESS while under way */
     int16_t root;
-    char where[32];              /* the step it waited in last */
+    char where[32]; /* the step it waited in last */
 } cst_record;
 
 typedef struct {

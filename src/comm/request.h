@@ -7,10 +7,10 @@
 struct coset_request {
     coset_comm *comm;
     cst_operation op;
-    _Atomic int ended;          /* 1 when status is final */
+    _Atomic int ended; /* 1 when status is final */
     coset_status status;
     /* under the queue's lock */
-    int concluded;              /* status is final, the callback is being or has been called */
+    int concluded; /* status is final, the callback is being or has been called */
     void (*callback)(void *ctx, coset_status status);
     void *callback_ctx;
 };

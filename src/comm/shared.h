@@ -24,7 +24,7 @@
 
 typedef struct {
     _Alignas(128) _Atomic uint32_t entered;
-    uint32_t payload_bytes;  /* data in the slot; UINT32_MAX: none there */
+    uint32_t payload_bytes; /* data in the slot; UINT32_MAX: none there */
     coset_entry entry;
     uint8_t inline_data[CST_SLOT_INLINE]; /* payloads of up to CST_SLOT_INLINE bytes: one cache line carries all */
     uint64_t reserved;

@@ -36,8 +36,11 @@ static coset_notice_kind notice_kind(coset_status status)
 
 static void tell_others(coset_comm *c, const coset_error *e)
 {
-    coset_notice n = {.kind = notice_kind(e->status), .about = e->status == COSET_ERR_PEER ? e->peer : c->rank,
-                      .status = e->status, .peer = e->peer, .op = e->op};
+    coset_notice n = {.kind = notice_kind(e->status),
+                      .about = e->status == COSET_ERR_PEER ? e->peer : c->rank,
+                      .status = e->status,
+                      .peer = e->peer,
+                      .op = e->op};
     snprintf(n.text, sizeof n.text, "%.190s", e->text);
     c->transport->ops->announce(c->transport, &n);
 }
@@ -200,8 +203,9 @@ static coset_status check_departed(coset_comm *c, cst_operation *op)
     int peer = op->wait.peer;
     if (!op->wait.word || peer < 0 || !c->departed[peer] || cst_flag_reached(op->wait.word, op->wait.value))
         return COSET_IN_PROGRESS;
-    return cst_comm_fail(c, COSET_ERR_PEER, peer, op->sequence, "rank %d destroyed its communicator before operation %" PRIu64 " (%s)",
-                         peer, op->sequence, cst_kind_name((int)op->call.kind));
+    return cst_comm_fail(c, COSET_ERR_PEER, peer, op->sequence,
+                         "rank %d destroyed its communicator before operation %" PRIu64 " (%s)", peer, op->sequence,
+                         cst_kind_name((int)op->call.kind));
 }
 
 coset_status cst_comm_check_wait(coset_comm *c, cst_operation *op)
@@ -225,11 +229,12 @@ coset_status cst_comm_check_wait(coset_comm *c, cst_operation *op)
     int first;
     who_is_late(c, op, who, sizeof who, &first);
     if (too_long)
-        return cst_comm_fail(c, COSET_ERR_LATE, first, op->sequence, "operation %" PRIu64 " (%s): waited %.1f s for rank %s; late_ms is %d",
-                             op->sequence, cst_kind_name((int)op->call.kind), (double)waited_ms * 1e-3, who, c->settings.late_ms);
+        return cst_comm_fail(c, COSET_ERR_LATE, first, op->sequence,
+                             "operation %" PRIu64 " (%s): waited %.1f s for rank %s; late_ms is %d", op->sequence,
+                             cst_kind_name((int)op->call.kind), (double)waited_ms * 1e-3, who, c->settings.late_ms);
     op->warned = 1;
-    cst_log(CST_LOG_WARN, "rank %d: operation %" PRIu64 " (%s) has waited %" PRIu64 " s for rank %s", c->rank, op->sequence,
-            cst_kind_name((int)op->call.kind), waited_ms / 1000, who);
+    cst_log(CST_LOG_WARN, "rank %d: operation %" PRIu64 " (%s) has waited %" PRIu64 " s for rank %s", c->rank,
+            op->sequence, cst_kind_name((int)op->call.kind), waited_ms / 1000, who);
     return COSET_IN_PROGRESS;
 }
 

@@ -5,9 +5,9 @@
 #include "ddp/reducer.h"
 
 typedef struct {
-    int active;            /* some rank has not joined */
-    int misused_rank;      /* the first rank that called ready wrongly; -1 */
-    size_t unused;         /* the first parameter ready on no rank; CST_NO_PARAM */
+    int active;       /* some rank has not joined */
+    int misused_rank; /* the first rank that called ready wrongly; -1 */
+    size_t unused;    /* the first parameter ready on no rank; CST_NO_PARAM */
     size_t unused_count;
 } cst_agreement;
 

@@ -43,7 +43,7 @@ typedef struct {
     const coset_param *params;
     const size_t *order;
     int compress;
-    size_t *position;      /* order positions of the members of the open buckets, a row of nparams per kind */
+    size_t *position; /* order positions of the members of the open buckets, a row of nparams per kind */
     size_t nparams, placed;
     open_bucket open[KINDS];
 } maker;
@@ -59,8 +59,12 @@ static void close_bucket(maker *m, size_t kind)
     open_bucket *o = &m->open[kind];
     cst_buckets *b = m->b;
     cst_bucket *out = &b->bucket[b->nbuckets];
-    *out = (cst_bucket){.dtype = (coset_dtype)(kind / 2), .compressed = (int)(kind % 2), .offset = b->bytes, .bytes = o->bytes,
-                        .first = m->placed, .count = o->members};
+    *out = (cst_bucket){.dtype = (coset_dtype)(kind / 2),
+                        .compressed = (int)(kind % 2),
+                        .offset = b->bytes,
+                        .bytes = o->bytes,
+                        .first = m->placed,
+                        .count = o->members};
     for (size_t i = 0; i < o->members; i++) {
         size_t param = m->position[kind * m->nparams + i];
         b->member[m->placed++] = param;
@@ -109,12 +113,14 @@ static void fill(maker *m, const cst_bucket_caps *caps)
             close_bucket(m, k);
 }
 
-coset_status cst_buckets_make(cst_buckets *b, const coset_param *params, size_t nparams, const size_t *order, int compress,
-                              const cst_bucket_caps *caps)
+coset_status cst_buckets_make(cst_buckets *b, const coset_param *params, size_t nparams, const size_t *order,
+                              int compress, const cst_bucket_caps *caps)
 {
     maker m = {.b = b, .params = params, .order = order, .compress = compress, .nparams = nparams};
-    *b = (cst_buckets){.bucket = calloc(nparams, sizeof *b->bucket), .member = calloc(nparams, sizeof *b->member),
-                       .offset = calloc(nparams, sizeof *b->offset), .bucket_of = calloc(nparams, sizeof *b->bucket_of)};
+    *b = (cst_buckets){.bucket = calloc(nparams, sizeof *b->bucket),
+                       .member = calloc(nparams, sizeof *b->member),
+                       .offset = calloc(nparams, sizeof *b->offset),
+                       .bucket_of = calloc(nparams, sizeof *b->bucket_of)};
     m.position = calloc(nparams, KINDS * sizeof *m.position);
     int ok = b->bucket && b->member && b->offset && b->bucket_of && m.position;
     if (ok)

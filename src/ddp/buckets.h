@@ -23,23 +23,23 @@ typedef struct {
 typedef struct {
     coset_dtype dtype;
     int compressed;
-    size_t offset, bytes;  /* in the gradient memory */
-    size_t first, count;   /* members[first .. first + count) */
+    size_t offset, bytes; /* in the gradient memory */
+    size_t first, count;  /* members[first .. first + count) */
 } cst_bucket;
 
 typedef struct {
     cst_bucket *bucket;
     size_t nbuckets;
-    size_t *member;        /* parameter indices, bucket by bucket */
-    size_t *offset;        /* of each parameter's gradient in the gradient memory */
-    size_t *bucket_of;     /* of each parameter */
-    size_t bytes;          /* of the gradient memory */
+    size_t *member;    /* parameter indices, bucket by bucket */
+    size_t *offset;    /* of each parameter's gradient in the gradient memory */
+    size_t *bucket_of; /* of each parameter */
+    size_t bytes;      /* of the gradient memory */
 } cst_buckets;
 
 /* Is this parameter compressed, if the reducer compresses at all? */
 int cst_param_compressible(const coset_param *p);
 /* Lays out `params` taken in `order` (a permutation of their indices). MEMORY. Free with cst_buckets_free. */
-coset_status cst_buckets_make(cst_buckets *b, const coset_param *params, size_t nparams, const size_t *order, int compress,
-                              const cst_bucket_caps *caps);
+coset_status cst_buckets_make(cst_buckets *b, const coset_param *params, size_t nparams, const size_t *order,
+                              int compress, const cst_bucket_caps *caps);
 void cst_buckets_free(cst_buckets *b);
 #endif

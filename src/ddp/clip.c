@@ -15,8 +15,10 @@ static coset_status name_culprit(coset_ddp *d, size_t param)
     char label[96];
     cst_param_label(&d->params.list[param], label, sizeof label);
     if (d->culprit[param] >= 0)
-        return cst_ddp_fail(d, COSET_OK, "gradient of parameter %s is not finite; rank %d brought it in first", label, d->culprit[param]);
-    return cst_ddp_fail(d, COSET_OK, "gradient of parameter %s is not finite: finite gradients of the ranks add up beyond %s", label,
+        return cst_ddp_fail(d, COSET_OK, "gradient of parameter %s is not finite; rank %d brought it in first", label,
+                            d->culprit[param]);
+    return cst_ddp_fail(d, COSET_OK,
+                        "gradient of parameter %s is not finite: finite gradients of the ranks add up beyond %s", label,
                         coset_dtype_name(d->params.list[param].dtype));
 }
 
@@ -44,6 +46,7 @@ coset_status coset_ddp_clip(coset_ddp *d, double max_norm, double *total_norm, i
         return name_culprit(d, bad);
     if (norm > max_norm)
         for (size_t i = 0; i < d->params.count; i++)
-            cst_scale(d->params.list[i].dtype, d->memory + d->layout.offset[i], d->params.list[i].count, max_norm / norm);
+            cst_scale(d->params.list[i].dtype, d->memory + d->layout.offset[i], d->params.list[i].count,
+                      max_norm / norm);
     return COSET_OK;
 }

@@ -10,7 +10,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-typedef struct { uint64_t id; size_t index; } id_index;
+typedef struct {
+    uint64_t id;
+    size_t index;
+} id_index;
 
 static int by_id(const void *a, const void *b)
 {
@@ -47,8 +50,8 @@ static coset_status check(const coset_param *params, size_t nparams, coset_error
         if (!cst_dtype_valid((int)params[i].dtype) || !cst_dtype_is_float(params[i].dtype))
             return cst_fail(why, COSET_ERR_ARGUMENT, -1, "parameter %s: gradients are f32, f64, f16 or bf16",
                             cst_param_label(&params[i], label, sizeof label));
-        if (!cst_size_mul(params[i].count, coset_dtype_size(params[i].dtype), &bytes) || !cst_size_add(total, bytes, &total) ||
-            total > SIZE_MAX / 2)
+        if (!cst_size_mul(params[i].count, coset_dtype_size(params[i].dtype), &bytes) ||
+            !cst_size_add(total, bytes, &total) || total > SIZE_MAX / 2)
             return cst_fail(why, COSET_ERR_ARGUMENT, -1, "parameter %s is larger than memory can hold",
                             cst_param_label(&params[i], label, sizeof label));
     }
@@ -69,7 +72,9 @@ coset_status cst_params_copy(cst_params *p, const coset_param *params, size_t np
     coset_status status = check(params, nparams, why);
     if (status != COSET_OK)
         return status;
-    *p = (cst_params){.list = calloc(nparams, sizeof *p->list), .count = nparams, .by_id = calloc(nparams, sizeof *p->by_id),
+    *p = (cst_params){.list = calloc(nparams, sizeof *p->list),
+                      .count = nparams,
+                      .by_id = calloc(nparams, sizeof *p->by_id),
                       .names = calloc(name_bytes(params, nparams), 1)};
     if (!p->list || !p->by_id || !p->names)
         return cst_fail(why, COSET_ERR_MEMORY, -1, "no memory for %zu parameters", nparams);
@@ -151,13 +156,14 @@ static void explain(const cst_params *p, const fingerprint *theirs, size_t count
             continue;
         const char *name = cst_param_label(&p->list[i], label, sizeof label);
         if (mine.id != theirs[i].id)
-            snprintf(text, size, "parameter %zu is %s on rank %d and id %" PRIu64 " on rank 0", i, name, rank, theirs[i].id);
+            snprintf(text, size, "parameter %zu is %s on rank %d and id %" PRIu64 " on rank 0", i, name, rank,
+                     theirs[i].id);
         else if (mine.count != theirs[i].count)
-            snprintf(text, size, "parameter %s has %" PRIu64 " elements on rank 0, %" PRIu64 " on rank %d", name, theirs[i].count,
-                     mine.count, rank);
+            snprintf(text, size, "parameter %s has %" PRIu64 " elements on rank 0, %" PRIu64 " on rank %d", name,
+                     theirs[i].count, mine.count, rank);
         else if (mine.dtype != theirs[i].dtype)
-            snprintf(text, size, "parameter %s is %s on rank 0, %s on rank %d", name, coset_dtype_name((coset_dtype)theirs[i].dtype),
-                     coset_dtype_name((coset_dtype)mine.dtype), rank);
+            snprintf(text, size, "parameter %s is %s on rank 0, %s on rank %d", name,
+                     coset_dtype_name((coset_dtype)theirs[i].dtype), coset_dtype_name((coset_dtype)mine.dtype), rank);
         else
             snprintf(text, size, "parameter %s has other flags or dimensions on rank %d than on rank 0", name, rank);
         return;
@@ -171,7 +177,8 @@ static coset_status find_difference(const cst_params *p, coset_comm *comm, coset
     int size = coset_comm_size(comm), rank = coset_comm_rank(comm);
     uint64_t count = p->count;
     coset_status status = coset_broadcast(&count, &count, 1, COSET_U64, 0, comm);
-    fingerprint *theirs = status == COSET_OK && count < SIZE_MAX / sizeof *theirs ? calloc(count + 1, sizeof *theirs) : NULL;
+    fingerprint *theirs =
+        status == COSET_OK && count < SIZE_MAX / sizeof *theirs ? calloc(count + 1, sizeof *theirs) : NULL;
     char *texts = calloc((size_t)size, TEXT), mine[TEXT] = "";
     if (status == COSET_OK && (!theirs || !texts))
         status = COSET_ERR_MEMORY;

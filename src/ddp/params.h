@@ -5,9 +5,9 @@
 #include <coset_ddp.h>
 
 typedef struct {
-    coset_param *list;  /* in the order of registration; names point into `names` */
+    coset_param *list; /* in the order of registration; names point into `names` */
     size_t count;
-    size_t *by_id;      /* indices, sorted by id */
+    size_t *by_id; /* indices, sorted by id */
     char *names;
 } cst_params;
 

@@ -16,7 +16,7 @@
 
 /* PyTorch's default, which its users know; the ends as docs/performance.md measures them. */
 #define BUCKET_BYTES ((size_t)25 << 20)
-#define END_BYTES ((size_t)1 << 20)
+#define END_BYTES    ((size_t)1 << 20)
 
 coset_status cst_ddp_fail(coset_ddp *d, coset_status status, const char *format, ...)
 {
@@ -49,7 +49,8 @@ static coset_status settle(cst_ddp_settings *s, const coset_ddp_options *options
             return cst_fail(why, COSET_ERR_ARGUMENT, -1, "options.struct_size is not set: use COSET_DDP_OPTIONS_INIT");
         memcpy(&o, options, options->struct_size < sizeof o ? options->struct_size : sizeof o);
     }
-    *s = (cst_ddp_settings){.allow_unused = o.allow_unused != 0, .keep_order = o.keep_order != 0, .compress = o.mean != NULL};
+    *s = (cst_ddp_settings){
+        .allow_unused = o.allow_unused != 0, .keep_order = o.keep_order != 0, .compress = o.mean != NULL};
     s->caps.bucket_bytes = o.bucket_bytes ? o.bucket_bytes : BUCKET_BYTES;
     s->caps.first_bytes = o.first_bytes ? o.first_bytes : END_BYTES;
     s->caps.last_bytes = o.last_bytes ? o.last_bytes : END_BYTES;
@@ -85,7 +86,8 @@ static size_t *reverse_order(size_t n)
 coset_status cst_ddp_layout(coset_ddp *d, const size_t *order)
 {
     cst_buckets next;
-    coset_status status = cst_buckets_make(&next, d->params.list, d->params.count, order, d->settings.compress, &d->settings.caps);
+    coset_status status =
+        cst_buckets_make(&next, d->params.list, d->params.count, order, d->settings.compress, &d->settings.caps);
     if (status != COSET_OK)
         return status;
     if (d->layout.bucket && d->memory_bytes) {
@@ -116,7 +118,8 @@ static coset_status make_parts(coset_ddp *d, coset_error *why)
     d->worker.spans = calloc(n, sizeof *d->worker.spans);
     d->reported = calloc(n, sizeof *d->reported);
     d->reported_times = calloc(n, sizeof *d->reported_times);
-    int got = order && d->nonfinite && d->culprit && d->worker.times && d->worker.spans && d->reported && d->reported_times;
+    int got =
+        order && d->nonfinite && d->culprit && d->worker.times && d->worker.spans && d->reported && d->reported_times;
     coset_status status = got ? cst_step_init(&d->step, n) : COSET_ERR_MEMORY;
     if (status == COSET_OK)
         status = cst_ddp_layout(d, order);
@@ -131,7 +134,8 @@ static coset_status make_memory(coset_ddp *d, coset_error *why)
     d->memory_bytes = d->layout.bytes;
     coset_status status = coset_alloc(d->comm, d->memory_bytes, (void **)&d->memory);
     if (status != COSET_OK)
-        return cst_fail(why, status, -1, "no memory for %zu bytes of gradients: %s", d->memory_bytes, coset_strerror(status));
+        return cst_fail(why, status, -1, "no memory for %zu bytes of gradients: %s", d->memory_bytes,
+                        coset_strerror(status));
     cst_worker *w = &d->worker;
     w->comm = d->comm;
     w->mean = d->mean;
@@ -161,8 +165,8 @@ static void free_parts(coset_ddp *d)
     free(d);
 }
 
-static coset_status build(coset_ddp *d, coset_comm *comm, const coset_ddp_options *options, const coset_param *params, size_t nparams,
-                          coset_error *why)
+static coset_status build(coset_ddp *d, coset_comm *comm, const coset_ddp_options *options, const coset_param *params,
+                          size_t nparams, coset_error *why)
 {
     coset_status status = settle(&d->settings, options, why);
     if (status == COSET_OK)
@@ -186,8 +190,8 @@ static coset_status build(coset_ddp *d, coset_comm *comm, const coset_ddp_option
 
 static void begin_step(coset_ddp *d);
 
-coset_status coset_ddp_create(coset_comm *comm, const coset_ddp_options *options, const coset_param *params, size_t nparams,
-                              coset_ddp **ddp)
+coset_status coset_ddp_create(coset_comm *comm, const coset_ddp_options *options, const coset_param *params,
+                              size_t nparams, coset_ddp **ddp)
 {
     if (!comm || !ddp)
         return COSET_ERR_ARGUMENT;
@@ -265,7 +269,8 @@ static void zero_missing(coset_ddp *d)
 {
     for (size_t i = 0; i < d->params.count; i++)
         if (!d->step.ready[i])
-            memset(d->memory + d->layout.offset[i], 0, d->params.list[i].count * coset_dtype_size(d->params.list[i].dtype));
+            memset(d->memory + d->layout.offset[i], 0,
+                   d->params.list[i].count * coset_dtype_size(d->params.list[i].dtype));
 }
 
 static coset_status judge(coset_ddp *d, const cst_agreement *a)
@@ -273,12 +278,14 @@ static coset_status judge(coset_ddp *d, const cst_agreement *a)
     if (a->misused_rank >= 0) {
         if (a->misused_rank == coset_comm_rank(d->comm))
             return COSET_ERR_ARGUMENT; /* the text is there already */
-        return cst_ddp_fail(d, COSET_ERR_ARGUMENT, "rank %d called coset_ddp_ready for a wrong parameter or twice", a->misused_rank);
+        return cst_ddp_fail(d, COSET_ERR_ARGUMENT, "rank %d called coset_ddp_ready for a wrong parameter or twice",
+                            a->misused_rank);
     }
     if (a->unused == CST_NO_PARAM || d->settings.allow_unused || !a->active)
         return COSET_OK;
     char label[96];
-    return cst_ddp_fail(d, COSET_ERR_ARGUMENT, "%zu parameters were ready on no rank, the first is %s; set allow_unused if that is meant",
+    return cst_ddp_fail(d, COSET_ERR_ARGUMENT,
+                        "%zu parameters were ready on no rank, the first is %s; set allow_unused if that is meant",
                         a->unused_count, cst_param_label(&d->params.list[a->unused], label, sizeof label));
 }
 
@@ -307,11 +314,17 @@ static void fill_report(coset_ddp *d)
     for (size_t i = 0; i < d->layout.nbuckets; i++) /* they move one after the other */
         moving += d->worker.times[i].end - d->worker.times[i].start;
     d->report = (coset_ddp_report){
-        .struct_size = sizeof d->report, .steps = d->report.steps + 1,
-        .backward_s = seconds(d->times.began, d->times.finish_called), .communication_s = (double)moving * 1e-9,
-        .exposed_s = seconds(d->times.finish_called, d->times.finish_ended), .cpu_s = (double)d->worker.cpu_ns * 1e-9,
-        .sent_bytes = after.wire_sent_bytes - d->sent_before.wire_sent_bytes, .coords = d->worker.compressed.coords,
-        .bits_sent = d->worker.compressed.bits_sent, .repaired = d->worker.compressed.repaired, .buckets = d->layout.nbuckets,
+        .struct_size = sizeof d->report,
+        .steps = d->report.steps + 1,
+        .backward_s = seconds(d->times.began, d->times.finish_called),
+        .communication_s = (double)moving * 1e-9,
+        .exposed_s = seconds(d->times.finish_called, d->times.finish_ended),
+        .cpu_s = (double)d->worker.cpu_ns * 1e-9,
+        .sent_bytes = after.wire_sent_bytes - d->sent_before.wire_sent_bytes,
+        .coords = d->worker.compressed.coords,
+        .bits_sent = d->worker.compressed.bits_sent,
+        .repaired = d->worker.compressed.repaired,
+        .buckets = d->layout.nbuckets,
     };
     memcpy(d->reported, d->layout.bucket, d->layout.nbuckets * sizeof *d->reported);
     memcpy(d->reported_times, d->worker.times, d->layout.nbuckets * sizeof *d->reported_times);
@@ -369,7 +382,8 @@ coset_status coset_ddp_no_sync(coset_ddp *d, int on)
     if (!d)
         return COSET_ERR_ARGUMENT;
     if (d->step.nready)
-        return cst_ddp_fail(d, COSET_ERR_ARGUMENT, "coset_ddp_no_sync in the middle of a step: call it before the first ready");
+        return cst_ddp_fail(d, COSET_ERR_ARGUMENT,
+                            "coset_ddp_no_sync in the middle of a step: call it before the first ready");
     d->no_sync = on != 0;
     return COSET_OK;
 }
@@ -414,8 +428,13 @@ coset_status coset_ddp_bucket_report(const coset_ddp *d, size_t index, coset_ddp
         return COSET_ERR_ARGUMENT;
     const cst_bucket *b = &d->reported[index];
     const cst_bucket_times *t = &d->reported_times[index];
-    coset_ddp_bucket r = {.struct_size = out->struct_size, .bytes = b->bytes, .params = b->count, .dtype = b->dtype,
-                          .compressed = b->compressed, .ready_s = since_began(d, t->ready), .start_s = since_began(d, t->start),
+    coset_ddp_bucket r = {.struct_size = out->struct_size,
+                          .bytes = b->bytes,
+                          .params = b->count,
+                          .dtype = b->dtype,
+                          .compressed = b->compressed,
+                          .ready_s = since_began(d, t->ready),
+                          .start_s = since_began(d, t->start),
                           .end_s = since_began(d, t->end)};
     memcpy(out, &r, out->struct_size < sizeof r ? out->struct_size : sizeof r);
     return COSET_OK;

@@ -16,29 +16,29 @@ typedef struct {
 
 /* Times of the step under way; cst_now_ns. */
 typedef struct {
-    uint64_t began;       /* the first ready */
+    uint64_t began; /* the first ready */
     uint64_t finish_called, finish_ended;
 } cst_step_times;
 
 struct coset_ddp {
-    coset_comm *comm;            /* split off the caller's */
+    coset_comm *comm; /* split off the caller's */
     cst_ddp_settings settings;
     cst_params params;
     cst_buckets layout;
-    char *memory;                /* the gradients, from coset_alloc */
+    char *memory; /* the gradients, from coset_alloc */
     size_t memory_bytes;
     coset_mean *mean;
     cst_worker worker;
-    pthread_mutex_t lock;        /* of step, nonfinite, times.began and why */
+    pthread_mutex_t lock; /* of step, nonfinite, times.began and why */
     cst_step_state step;
-    unsigned char *nonfinite;    /* of each parameter: the gradient brought in here was not finite */
-    int *culprit;                /* of each parameter: the first rank whose gradient was not finite; -1 */
-    coset_status misuse;         /* ARGUMENT if ready was called wrongly this step: told to all at finish */
+    unsigned char *nonfinite; /* of each parameter: the gradient brought in here was not finite */
+    int *culprit;             /* of each parameter: the first rank whose gradient was not finite; -1 */
+    coset_status misuse;      /* ARGUMENT if ready was called wrongly this step: told to all at finish */
     int no_sync;
-    int rebuilt;                 /* the order of readiness has been taken over */
+    int rebuilt; /* the order of readiness has been taken over */
     cst_step_times times;
-    coset_stats sent_before;     /* the communicator's counters when the step began */
-    coset_ddp_report report;     /* of the last step, with its buckets, which a rebuild replaces */
+    coset_stats sent_before; /* the communicator's counters when the step began */
+    coset_ddp_report report; /* of the last step, with its buckets, which a rebuild replaces */
     cst_bucket *reported;
     cst_bucket_times *reported_times;
     char why[256];
@@ -47,5 +47,6 @@ struct coset_ddp {
 /* Lays the parameters out in `order` and moves the gradients' values along. Between steps. */
 coset_status cst_ddp_layout(coset_ddp *d, const size_t *order);
 /* Keeps the text of an error and returns its status. */
-coset_status cst_ddp_fail(coset_ddp *d, coset_status status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+coset_status cst_ddp_fail(coset_ddp *d, coset_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 #endif

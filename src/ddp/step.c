@@ -6,7 +6,9 @@
 
 coset_status cst_step_init(cst_step_state *s, size_t nparams)
 {
-    *s = (cst_step_state){.nparams = nparams, .ready = calloc(nparams, 1), .order = calloc(nparams, sizeof *s->order),
+    *s = (cst_step_state){.nparams = nparams,
+                          .ready = calloc(nparams, 1),
+                          .order = calloc(nparams, sizeof *s->order),
                           .missing = calloc(nparams, sizeof *s->missing)};
     if (s->ready && s->order && s->missing)
         return COSET_OK;

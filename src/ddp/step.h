@@ -6,11 +6,11 @@
 
 typedef struct {
     size_t nparams, nbuckets;
-    unsigned char *ready;     /* of each parameter */
-    size_t *order;            /* parameters in the order in which they became ready */
+    unsigned char *ready; /* of each parameter */
+    size_t *order;        /* parameters in the order in which they became ready */
     size_t nready;
-    size_t *missing;          /* of each bucket: members not ready */
-    size_t complete;          /* buckets [0, complete) have all their members: they may start */
+    size_t *missing; /* of each bucket: members not ready */
+    size_t complete; /* buckets [0, complete) have all their members: they may start */
 } cst_step_state;
 
 coset_status cst_step_init(cst_step_state *s, size_t nparams);

@@ -43,9 +43,9 @@ static coset_status move_bucket(cst_worker *w, size_t index)
     w->times[index].start = cst_now_ns();
     uint64_t cpu = cpu_now();
     void *grads = w->memory + b->offset;
-    coset_status status = b->compressed
-                              ? move_compressed(w, b)
-                              : coset_allreduce(grads, grads, b->bytes / coset_dtype_size(b->dtype), b->dtype, COSET_AVG, w->comm);
+    coset_status status = b->compressed ? move_compressed(w, b)
+                                        : coset_allreduce(grads, grads, b->bytes / coset_dtype_size(b->dtype), b->dtype,
+                                                          COSET_AVG, w->comm);
     w->cpu_ns += cpu_now() - cpu;
     w->times[index].end = cst_now_ns();
     return status;

@@ -15,21 +15,21 @@ typedef struct {
 } cst_bucket_times;
 
 typedef struct {
-    coset_comm *comm;            /* used by nobody else while buckets move */
-    coset_mean *mean;            /* NULL: nothing is compressed */
+    coset_comm *comm; /* used by nobody else while buckets move */
+    coset_mean *mean; /* NULL: nothing is compressed */
     const cst_params *params;
-    const cst_buckets *layout;   /* changed only between steps */
-    char *memory;                /* the gradients */
-    cst_bucket_times *times;     /* of each bucket; nparams entries */
-    coset_span *spans;           /* nparams entries */
-    coset_mean_report compressed;/* summed over the step */
-    uint64_t cpu_ns;             /* of this step */
+    const cst_buckets *layout;    /* changed only between steps */
+    char *memory;                 /* the gradients */
+    cst_bucket_times *times;      /* of each bucket; nparams entries */
+    coset_span *spans;            /* nparams entries */
+    coset_mean_report compressed; /* summed over the step */
+    uint64_t cpu_ns;              /* of this step */
     int threaded;
     pthread_t thread;
-    pthread_mutex_t lock;        /* of the fields below */
+    pthread_mutex_t lock; /* of the fields below */
     pthread_cond_t changed;
-    size_t released, moved;      /* buckets [0, released) may move, [0, moved) have */
-    coset_status status;         /* the first failure of the step */
+    size_t released, moved; /* buckets [0, released) may move, [0, moved) have */
+    coset_status status;    /* the first failure of the step */
     int stop;
 } cst_worker;
 

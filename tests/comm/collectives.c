@@ -14,7 +14,11 @@ static int32_t value(int rank, size_t i)
     return (int32_t)(i * 2654435761u) ^ (rank * 40503);
 }
 
-typedef struct { int32_t *a, *b; size_t room; int mapped; } space;
+typedef struct {
+    int32_t *a, *b;
+    size_t room;
+    int mapped;
+} space;
 
 static int differs(coset_comm *c, const char *what, size_t n, size_t i, int32_t got, int32_t want)
 {
@@ -108,7 +112,8 @@ static int reduce(coset_comm *c, space s, size_t n, int root, int in_place)
 /* Everybody sends to the next and receives from the one before: all at once, so sends may not wait for receives. */
 static int ring_of_messages(coset_comm *c, space s, size_t n)
 {
-    int size = coset_comm_size(c), rank = coset_comm_rank(c), next = (rank + 1) % size, before = (rank + size - 1) % size;
+    int size = coset_comm_size(c), rank = coset_comm_rank(c), next = (rank + 1) % size,
+        before = (rank + size - 1) % size;
     if (size == 1)
         return 0;
     for (size_t i = 0; i < n; i++)
@@ -119,9 +124,11 @@ static int ring_of_messages(coset_comm *c, space s, size_t n)
               group_want(c, coset_irecv(s.b, n, COSET_I32, before, c, &in[0]), COSET_OK, "irecv") ||
               group_want(c, coset_irecv(s.b + n, n, COSET_I32, before, c, &in[1]), COSET_OK, "irecv");
     for (int k = 0; k < 2 && !bad; k++)
-        bad = group_want(c, coset_wait(&in[k], -1), COSET_OK, "wait") || group_want(c, coset_wait(&out[k], -1), COSET_OK, "wait");
+        bad = group_want(c, coset_wait(&in[k], -1), COSET_OK, "wait") ||
+              group_want(c, coset_wait(&out[k], -1), COSET_OK, "wait");
     for (size_t i = 0; i < n && !bad; i++)
-        bad = differs(c, "message", n, i, s.b[i], value(before, i)) || differs(c, "second message", n, i, s.b[n + i], value(before, i));
+        bad = differs(c, "message", n, i, s.b[i], value(before, i)) ||
+              differs(c, "second message", n, i, s.b[n + i], value(before, i));
     return bad;
 }
 
@@ -141,7 +148,8 @@ static int asynchronous(coset_comm *c, space s)
     for (size_t i = 0; i < (size_t)OPS * N; i++)
         s.a[i] = value(rank, i);
     for (int k = 0; k < OPS; k++) {
-        if (group_want(c, coset_iallreduce(s.a + k * N, s.a + k * N, N, COSET_I32, COSET_SUM, c, &requests[k]), COSET_OK, "iallreduce"))
+        if (group_want(c, coset_iallreduce(s.a + k * N, s.a + k * N, N, COSET_I32, COSET_SUM, c, &requests[k]),
+                       COSET_OK, "iallreduce"))
             return 1;
         coset_request_on_complete(requests[k], count_completion, &completions);
     }
@@ -174,7 +182,8 @@ static int by_descriptor(coset_comm *c)
     struct pollfd p = {.fd = fd, .events = POLLIN};
     if (poll(&p, 1, 20000) != 1)
         return group_fail(c, "the descriptor did not become readable");
-    int bad = group_want(c, coset_wait(&r, 0), COSET_OK, "wait(0) after the descriptor") || differs(c, "by descriptor", 1, 0, x, size);
+    int bad = group_want(c, coset_wait(&r, 0), COSET_OK, "wait(0) after the descriptor") ||
+              differs(c, "by descriptor", 1, 0, x, size);
     if (poll(&p, 1, 0) != 0)
         bad |= group_fail(c, "the descriptor stays readable with nothing to collect");
     return bad;
@@ -195,7 +204,8 @@ static int split(coset_comm *c)
         members += r % 2 == color && !(r == size - 1 && size > 2);
     int bad = coset_comm_size(sub) != members ? group_fail(c, "sub size %d, not %d", coset_comm_size(sub), members) : 0;
     bad = bad || group_want(sub, coset_allreduce(&mine, &mine, 1, COSET_I32, COSET_MAX, sub), COSET_OK, "max in sub");
-    bad = bad || group_want(sub, coset_broadcast(&at_zero, &at_zero, 1, COSET_I32, 0, sub), COSET_OK, "broadcast in sub");
+    bad =
+        bad || group_want(sub, coset_broadcast(&at_zero, &at_zero, 1, COSET_I32, 0, sub), COSET_OK, "broadcast in sub");
     if (!bad && (mine != at_zero))
         bad = group_fail(c, "sub rank 0 is old rank %d, the largest is %d", at_zero, mine);
     coset_comm_destroy(sub);
@@ -211,7 +221,8 @@ static int all_of(coset_comm *c, space s, size_t n)
         for (int root = 0; root < size && !bad; root++)
             bad = broadcast(c, s, n, root, in_place) || reduce(c, s, n, root, in_place);
     }
-    return bad || alltoall(c, s, n) || ring_of_messages(c, s, n) || group_want(c, coset_barrier(c), COSET_OK, "barrier");
+    return bad || alltoall(c, s, n) || ring_of_messages(c, s, n) ||
+           group_want(c, coset_barrier(c), COSET_OK, "barrier");
 }
 
 static int body(coset_comm *c, void *arg)

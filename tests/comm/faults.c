@@ -84,7 +84,8 @@ static int bad_argument(coset_comm *c, void *arg)
     if (coset_comm_rank(c) == 2)
         return group_want(c, coset_allreduce(x, x + 1, 4, COSET_F32, COSET_SUM, c), COSET_ERR_ARGUMENT, "overlap") ||
                want_text(c, "overlap");
-    return group_want(c, coset_allreduce(x, x, 4, COSET_F32, COSET_SUM, c), COSET_ERR_MISMATCH, "a rank with wrong arguments") ||
+    return group_want(c, coset_allreduce(x, x, 4, COSET_F32, COSET_SUM, c), COSET_ERR_MISMATCH,
+                      "a rank with wrong arguments") ||
            want_text(c, "rank 2");
 }
 
@@ -102,7 +103,8 @@ static int all_wrong_arguments(coset_comm *c, void *arg)
     return group_want(c, coset_allreduce(NULL, x, 4, COSET_F32, COSET_SUM, c), COSET_ERR_ARGUMENT, "NULL send") ||
            group_want(c, coset_allreduce(x, x, 4, (coset_dtype)77, COSET_SUM, c), COSET_ERR_ARGUMENT, "dtype 77") ||
            group_want(c, coset_allreduce(x, x, 4, COSET_F32, (coset_op)9, c), COSET_ERR_ARGUMENT, "op 9") ||
-           group_want(c, coset_allreduce(x, x, SIZE_MAX / 2, COSET_F32, COSET_SUM, c), COSET_ERR_ARGUMENT, "huge count") ||
+           group_want(c, coset_allreduce(x, x, SIZE_MAX / 2, COSET_F32, COSET_SUM, c), COSET_ERR_ARGUMENT,
+                      "huge count") ||
            group_want(c, coset_broadcast(x, x, 4, COSET_F32, 5, c), COSET_ERR_ARGUMENT, "root 5") ||
            group_want(c, coset_broadcast(x, x, 4, COSET_F32, -1, c), COSET_ERR_ARGUMENT, "root -1") ||
            group_want(c, coset_alltoall(x, x, 1, COSET_F32, c), COSET_ERR_ARGUMENT, "all-to-all in place") ||
@@ -179,7 +181,8 @@ static int self_abort(coset_comm *c, void *arg)
             return 1;
         /* rank 0's part of the barrier may have been on its way already */
         coset_status status = coset_barrier(c);
-        return group_want(c, status == COSET_OK && over_messages(c) ? coset_barrier(c) : status, COSET_ERR_ABORTED, "after the abort");
+        return group_want(c, status == COSET_OK && over_messages(c) ? coset_barrier(c) : status, COSET_ERR_ABORTED,
+                          "after the abort");
     }
     coset_request *r;
     if (group_want(c, coset_ibarrier(c, &r), COSET_OK, "ibarrier"))
@@ -232,7 +235,9 @@ static coset_status collective(coset_comm *c, int kind, float *x, float *y, size
     }
 }
 
-typedef struct { int kind, mapped; } death;
+typedef struct {
+    int kind, mapped;
+} death;
 
 static int survive(coset_comm *c, void *arg)
 {
@@ -378,9 +383,15 @@ static const struct {
     int (*run)(const char *transport);
     int processes_only;
 } cases[] = {
-    {"mismatch", run_mismatch, 0},   {"bad_argument", run_bad_argument, 0}, {"wrong_arguments", run_all_wrong, 0},
-    {"late", run_late, 0},           {"abort", run_abort, 0},               {"self_abort", run_self_abort, 0},
-    {"death", run_death, 1},         {"fork", run_fork, 1},                 {"leave", run_leave, 0},
+    {"mismatch", run_mismatch, 0},
+    {"bad_argument", run_bad_argument, 0},
+    {"wrong_arguments", run_all_wrong, 0},
+    {"late", run_late, 0},
+    {"abort", run_abort, 0},
+    {"self_abort", run_self_abort, 0},
+    {"death", run_death, 1},
+    {"fork", run_fork, 1},
+    {"leave", run_leave, 0},
     {"create", run_create, 1},
 };
 

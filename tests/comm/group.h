@@ -8,12 +8,12 @@
 typedef int (*group_body)(coset_comm *comm, void *arg);
 
 typedef struct {
-    const char *transport;        /* "threads", "shm", "tcp", "fault:shm" ... */
+    const char *transport; /* "threads", "shm", "tcp", "fault:shm" ... */
     int size;
-    coset_comm_options options;   /* transport is filled in */
-    int seconds;                  /* the whole run may take; ranks are killed after it. 0: 60 */
-    int per_host;                 /* > 0: ranks r / per_host pretend to be on hosts of their own */
-    int expect_dead;              /* ranks that the test kills: their end is no failure */
+    coset_comm_options options; /* transport is filled in */
+    int seconds;                /* the whole run may take; ranks are killed after it. 0: 60 */
+    int per_host;               /* > 0: ranks r / per_host pretend to be on hosts of their own */
+    int expect_dead;            /* ranks that the test kills: their end is no failure */
 } group;
 #define GROUP(name, n) ((group){.transport = (name), .size = (n), .options = COSET_COMM_OPTIONS_INIT})
 

@@ -33,7 +33,8 @@ static int f32_everywhere(coset_comm *c, float *x, size_t n, const char *what)
         return 1;
     for (size_t i = 0; i < n; i++)
         if (x[i] != (float)sum(size, i) / (float)size)
-            return group_fail(c, "%s, count %zu: element %zu is %g, not %d / %d", what, n, i, (double)x[i], sum(size, i), size);
+            return group_fail(c, "%s, count %zu: element %zu is %g, not %d / %d", what, n, i, (double)x[i],
+                              sum(size, i), size);
     return 0;
 }
 
@@ -83,14 +84,17 @@ static int death(coset_comm *c, void *arg)
     while (status == COSET_OK)
         status = coset_allreduce(x, x, 100000, COSET_F32, COSET_SUM, c);
     free(x);
-    return status == COSET_ERR_PEER || status == COSET_ERR_ABORTED ? 0 : group_fail(c, "a death gave %s", coset_strerror(status));
+    return status == COSET_ERR_PEER || status == COSET_ERR_ABORTED
+               ? 0
+               : group_fail(c, "a death gave %s", coset_strerror(status));
 }
 
 static int impossible(coset_comm *c, void *arg)
 {
     (void)arg;
     float x = 1;
-    return group_want(c, coset_allreduce(&x, &x, 1, COSET_F32, COSET_SUM, c), COSET_ERR_UNSUPPORTED, "hier on one host");
+    return group_want(c, coset_allreduce(&x, &x, 1, COSET_F32, COSET_SUM, c), COSET_ERR_UNSUPPORTED,
+                      "hier on one host");
 }
 
 int main(int argc, char **argv)

@@ -36,11 +36,15 @@ static int check_f32(coset_comm *c, const float *x, size_t n, const char *what)
     int size = coset_comm_size(c);
     for (size_t i = 0; i < n; i++)
         if (x[i] != (float)expected_sum(size, i))
-            return group_fail(c, "%s: element %zu of %zu is %g, not %d", what, i, n, (double)x[i], expected_sum(size, i));
+            return group_fail(c, "%s: element %zu of %zu is %g, not %d", what, i, n, (double)x[i],
+                              expected_sum(size, i));
     return 0;
 }
 
-typedef struct { float *send, *recv; const char *name; } buffers;
+typedef struct {
+    float *send, *recv;
+    const char *name;
+} buffers;
 
 static int try_count(coset_comm *c, size_t n, buffers b)
 {
@@ -49,7 +53,8 @@ static int try_count(coset_comm *c, size_t n, buffers b)
     fill_f32(b.send, rank, n);
     memset(b.recv, 0xff, n * sizeof(float) + 4);
     snprintf(what, sizeof what, "out of place, %s, %zu", b.name, n);
-    if (group_want(c, coset_allreduce(b.send, b.recv, n, COSET_F32, COSET_SUM, c), COSET_OK, what) || check_f32(c, b.recv, n, what))
+    if (group_want(c, coset_allreduce(b.send, b.recv, n, COSET_F32, COSET_SUM, c), COSET_OK, what) ||
+        check_f32(c, b.recv, n, what))
         return 1;
     uint32_t guard;
     memcpy(&guard, b.recv + n, sizeof guard);
@@ -117,7 +122,8 @@ static int body(coset_comm *c, void *arg)
     buffers mixed = coset_comm_rank(c) % 2 ? plain : mapped;
     mixed.name = "mixed";
     for (size_t k = 0; k < sizeof counts / sizeof *counts && !bad; k++)
-        bad = try_count(c, counts[k], mapped) || try_count(c, counts[k], plain) || (counts[k] < most && try_count(c, counts[k], mixed));
+        bad = try_count(c, counts[k], mapped) || try_count(c, counts[k], plain) ||
+              (counts[k] < most && try_count(c, counts[k], mixed));
     bad = bad || try_types(c);
     if (!bad)
         bad |= group_want(c, coset_free(c, mapped.recv), COSET_OK, "free");
@@ -142,7 +148,8 @@ int main(int argc, char **argv)
             g.options.algorithm = algorithms[a];
             int failed = group_run(&g, body, NULL);
             if (failed)
-                fprintf(stderr, "FAILED: %s, %d ranks, algorithm %s (%d ranks)\n", argv[1], size, algorithms[a], failed);
+                fprintf(stderr, "FAILED: %s, %d ranks, algorithm %s (%d ranks)\n", argv[1], size, algorithms[a],
+                        failed);
             bad += failed;
         }
     }

@@ -28,7 +28,8 @@ static int check(coset_comm *c, const float *got, size_t n, const char *what)
         for (int r = 1; r < size; r++)
             want += value(r, i);
         if (memcmp(&got[i], &want, sizeof want))
-            return group_fail(c, "%s: element %zu is %.9g, the rank-order sum %.9g", what, i, (double)got[i], (double)want);
+            return group_fail(c, "%s: element %zu is %.9g, the rank-order sum %.9g", what, i, (double)got[i],
+                              (double)want);
     }
     return 0;
 }
@@ -72,7 +73,8 @@ static int refused(coset_comm *c, void *arg)
 {
     (void)arg;
     float x[4] = {0};
-    return group_want(c, coset_allreduce(x, x, 4, COSET_F32, COSET_SUM, c), COSET_ERR_UNSUPPORTED, "ring in rank order");
+    return group_want(c, coset_allreduce(x, x, 4, COSET_F32, COSET_SUM, c), COSET_ERR_UNSUPPORTED,
+                      "ring in rank order");
 }
 
 int main(int argc, char **argv)

@@ -22,8 +22,13 @@ static void test_bad_variables(void **state)
 {
     (void)state;
     static const char *const bad[][2] = {
-        {"COSET_ALGO", "abacus"},    {"COSET_PROGRESS", "sometimes"}, {"COSET_RANK_ORDER", "2"}, {"COSET_LATE_MS", "0"},
-        {"COSET_LATE_MS", "12x"},    {"COSET_DEAD_MS", "-5"},         {"COSET_DEAD_MS", "99999999999999999999"},
+        {"COSET_ALGO", "abacus"},
+        {"COSET_PROGRESS", "sometimes"},
+        {"COSET_RANK_ORDER", "2"},
+        {"COSET_LATE_MS", "0"},
+        {"COSET_LATE_MS", "12x"},
+        {"COSET_DEAD_MS", "-5"},
+        {"COSET_DEAD_MS", "99999999999999999999"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         cst_settings s;

@@ -94,7 +94,11 @@ static void test_layout_is_a_partition(void **state)
     coset_param p[N];
     static const coset_dtype dtypes[] = {COSET_F32, COSET_F64, COSET_F16, COSET_BF16};
     for (size_t i = 0; i < N; i++) {
-        p[i] = (coset_param){.id = i, .count = i * i * 37 % 5000, .dtype = dtypes[i % 4], .ndim = (int)(i % 3), .flags = (int)(i % 7 == 0)};
+        p[i] = (coset_param){.id = i,
+                             .count = i * i * 37 % 5000,
+                             .dtype = dtypes[i % 4],
+                             .ndim = (int)(i % 3),
+                             .flags = (int)(i % 7 == 0)};
         order[i] = (i * 31) % N;
     }
     for (size_t cap = 1; cap < 1 << 20; cap = cap * 7 + 1) {

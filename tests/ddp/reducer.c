@@ -17,11 +17,12 @@ enum { PARAMS = 12 };
 static void make_params(coset_param *p)
 {
     static const size_t counts[PARAMS] = {1, 7, 4096, 5000, 0, 1023, 30000, 64, 2048, 10, 9999, 3};
-    static const coset_dtype dtypes[PARAMS] = {COSET_F32, COSET_F32, COSET_F32, COSET_F64, COSET_F32, COSET_F16,
+    static const coset_dtype dtypes[PARAMS] = {COSET_F32, COSET_F32,  COSET_F32, COSET_F64, COSET_F32, COSET_F16,
                                                COSET_F32, COSET_BF16, COSET_F32, COSET_F64, COSET_F32, COSET_F32};
     static const char *const names[PARAMS] = {"a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", NULL};
     for (size_t i = 0; i < PARAMS; i++)
-        p[i] = (coset_param){.id = 100 + i * 3, .count = counts[i], .dtype = dtypes[i], .ndim = i % 2 ? 2 : 1, .name = names[i]};
+        p[i] = (coset_param){
+            .id = 100 + i * 3, .count = counts[i], .dtype = dtypes[i], .ndim = i % 2 ? 2 : 1, .name = names[i]};
 }
 
 /* Small integers: exact in every type. */
@@ -83,7 +84,13 @@ static coset_ddp *make(coset_comm *c, coset_param *p, const coset_ddp_options *o
 
 /* ---- values, ready in another order on every rank, from two threads; rebuild; several steps ---- */
 
-typedef struct { coset_ddp *d; const coset_param *p; int rank, step; size_t first; coset_status status; } half;
+typedef struct {
+    coset_ddp *d;
+    const coset_param *p;
+    int rank, step;
+    size_t first;
+    coset_status status;
+} half;
 
 static void *ready_half(void *arg)
 {
@@ -296,8 +303,8 @@ static int run_misuse(const char *transport)
 static int disagree(coset_comm *c, void *arg)
 {
     int variant = *(int *)arg, odd = coset_comm_rank(c) == 1;
-    static const char *const says[] = {"30000 elements on rank 0, 30001", "is f32 on rank 0, f64 on rank 1", "12 parameters, rank 1 has 11",
-                                       "options"};
+    static const char *const says[] = {"30000 elements on rank 0, 30001", "is f32 on rank 0, f64 on rank 1",
+                                       "12 parameters, rank 1 has 11", "options"};
     coset_param p[PARAMS];
     coset_ddp *d = NULL;
     coset_ddp_options o = COSET_DDP_OPTIONS_INIT;
@@ -339,7 +346,8 @@ static int clip(coset_comm *c, void *arg)
     (void)arg;
     int rank = coset_comm_rank(c), skip = 9, bad = 0;
     double norm = 0;
-    coset_param p[2] = {{.id = 1, .count = 3, .dtype = COSET_F32, .ndim = 1, .name = "w"}, {.id = 2, .count = 1, .dtype = COSET_F64, .ndim = 1}};
+    coset_param p[2] = {{.id = 1, .count = 3, .dtype = COSET_F32, .ndim = 1, .name = "w"},
+                        {.id = 2, .count = 1, .dtype = COSET_F64, .ndim = 1}};
     coset_ddp *d;
     if (group_want(c, coset_ddp_create(c, NULL, p, 2, &d), COSET_OK, "create"))
         return 1;
@@ -350,14 +358,17 @@ static int clip(coset_comm *c, void *arg)
         w[1] = step == 1 && rank == 2 ? NAN : 4;
         w[2] = 5;
         v[0] = 6; /* 4 + 16 + 25 + 36 = 81 */
-        bad = group_want(c, coset_ddp_ready(d, 1), COSET_OK, "ready") || group_want(c, coset_ddp_ready(d, 2), COSET_OK, "ready") ||
+        bad = group_want(c, coset_ddp_ready(d, 1), COSET_OK, "ready") ||
+              group_want(c, coset_ddp_ready(d, 2), COSET_OK, "ready") ||
               group_want(c, coset_ddp_finish(d, NULL), COSET_OK, "finish") ||
               group_want(c, coset_ddp_clip(d, 3, &norm, &skip), COSET_OK, "clip");
         w = coset_ddp_grad(d, 1);
         v = coset_ddp_grad(d, 2);
         if (!bad && step == 0 && (norm != 9 || skip || w[0] != 2 * (float)(3.0 / 9) || v[0] != 6 * (3.0 / 9)))
             bad = group_fail(c, "norm %g, skip %d, %g %g", norm, skip, (double)w[0], v[0]);
-        if (!bad && step == 1 && (!skip || !isnan(norm) || v[0] != 6 || !strstr(coset_ddp_why(d), "w (id 1)") || !strstr(coset_ddp_why(d), "rank 2")))
+        if (!bad && step == 1 &&
+            (!skip || !isnan(norm) || v[0] != 6 || !strstr(coset_ddp_why(d), "w (id 1)") ||
+             !strstr(coset_ddp_why(d), "rank 2")))
             bad = group_fail(c, "NaN on rank 2: skip %d, norm %g, v %g, %s", skip, norm, v[0], coset_ddp_why(d));
     }
     bad = bad || group_want(c, coset_ddp_clip(d, 0, NULL, NULL), COSET_ERR_ARGUMENT, "max_norm 0");
@@ -446,9 +457,12 @@ static int run_state(const char *transport)
     return group_run(&g, state, NULL);
 }
 
-static const struct { const char *name; int (*run)(const char *transport); } cases[] = {
-    {"values", run_values}, {"bits", run_bits}, {"unused", run_unused}, {"misuse", run_misuse}, {"disagree", run_disagree},
-    {"clip", run_clip}, {"uneven", run_uneven}, {"state", run_state},
+static const struct {
+    const char *name;
+    int (*run)(const char *transport);
+} cases[] = {
+    {"values", run_values},     {"bits", run_bits}, {"unused", run_unused}, {"misuse", run_misuse},
+    {"disagree", run_disagree}, {"clip", run_clip}, {"uneven", run_uneven}, {"state", run_state},
 };
 
 int main(int argc, char **argv)
