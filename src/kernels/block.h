@@ -18,9 +18,9 @@
 #include <stdint.h>
 
 enum {
-    CST_BLOCK = 4096,                     /* coordinates of a full block */
-    CST_UNIT = 128,                       /* the natural unit: 16 lanes of 8 vectors; lengths are multiples of it */
-    CST_LANES = 16,                       /* virtual lanes */
+    CST_BLOCK = 4096, /* coordinates of a full block */
+    CST_UNIT = 128,   /* the natural unit: 16 lanes of 8 vectors; lengths are multiples of it */
+    CST_LANES = 16,   /* virtual lanes */
     CST_UNIT_VECTORS = CST_UNIT / CST_LANES,
     CST_BLOCK_UNITS = CST_BLOCK / CST_UNIT
 };

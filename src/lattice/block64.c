@@ -60,8 +60,8 @@ static double weighted_dither(const cst_lattice *l, const cst_lattice_block *blo
     return rounding_of(block) == CST_ROUND_SHARED ? l->unit * (double)theta : 0;
 }
 
-cst_checksum cst_decode_f64(cst_lattice_kind kind, const cst_lattice_block *block, const uint8_t *in, const uint8_t *classes,
-                            const double *ref, double scale, double *out, int32_t *points)
+cst_checksum cst_decode_f64(cst_lattice_kind kind, const cst_lattice_block *block, const uint8_t *in,
+                            const uint8_t *classes, const double *ref, double scale, double *out, int32_t *points)
 {
     const cst_lattice *l = cst_lattice_of(kind);
     float theta[CST_BLOCK];
@@ -86,7 +86,8 @@ cst_checksum cst_decode_f64(cst_lattice_kind kind, const cst_lattice_block *bloc
     return cst_reconstruct_f64(kind, block, z, out);
 }
 
-cst_checksum cst_reconstruct_f64(cst_lattice_kind kind, const cst_lattice_block *block, const int32_t *points, double *out)
+cst_checksum cst_reconstruct_f64(cst_lattice_kind kind, const cst_lattice_block *block, const int32_t *points,
+                                 double *out)
 {
     const cst_lattice *l = cst_lattice_of(kind);
     float theta[CST_BLOCK];

@@ -15,7 +15,8 @@ cst_checksum cst_quantise_f64(cst_lattice_kind kind, const cst_lattice_block *bl
 /* Packed bytes of points (any int32, where the packing kernels want less than 2^22). */
 void cst_pack_f64(cst_lattice_kind kind, const int32_t *points, uint32_t n, const uint8_t *classes, uint8_t *out);
 /* points may be NULL; out may be ref. */
-cst_checksum cst_decode_f64(cst_lattice_kind kind, const cst_lattice_block *block, const uint8_t *in, const uint8_t *classes,
-                            const double *ref, double scale, double *out, int32_t *points);
-cst_checksum cst_reconstruct_f64(cst_lattice_kind kind, const cst_lattice_block *block, const int32_t *points, double *out);
+cst_checksum cst_decode_f64(cst_lattice_kind kind, const cst_lattice_block *block, const uint8_t *in,
+                            const uint8_t *classes, const double *ref, double scale, double *out, int32_t *points);
+cst_checksum cst_reconstruct_f64(cst_lattice_kind kind, const cst_lattice_block *block, const int32_t *points,
+                                 double *out);
 #endif

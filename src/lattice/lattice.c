@@ -32,7 +32,8 @@ void cst_lattice_decode(const cst_lattice *l, const uint32_t *colour, uint32_t q
         point[i] = base[i] + (int64_t)q * multiple[i];
 }
 
-void cst_lattice_round(const cst_lattice *l, cst_rounding rounding, const double *x, const double *theta, int64_t *point)
+void cst_lattice_round(const cst_lattice *l, cst_rounding rounding, const double *x, const double *theta,
+                       int64_t *point)
 {
     double dither[CST_LATTICE_MAX_DIM], y[CST_LATTICE_MAX_DIM];
     for (int i = 0; i < l->dim; i++)
@@ -47,7 +48,8 @@ void cst_lattice_round(const cst_lattice *l, cst_rounding rounding, const double
     l->nearest(y, point);
 }
 
-void cst_lattice_value(const cst_lattice *l, cst_rounding rounding, const int64_t *point, const double *theta, double *value)
+void cst_lattice_value(const cst_lattice *l, cst_rounding rounding, const int64_t *point, const double *theta,
+                       double *value)
 {
     for (int i = 0; i < l->dim; i++) {
         value[i] = (double)point[i] / l->unit;

@@ -26,9 +26,9 @@
 enum { CST_LATTICE_MAX_DIM = 8 };
 
 typedef struct {
-    const char *name; /* "z", "e8" */
-    int dim;          /* coordinates of a cell */
-    int unit;         /* points count in steps / unit */
+    const char *name;       /* "z", "e8" */
+    int dim;                /* coordinates of a cell */
+    int unit;               /* points count in steps / unit */
     double second_moment;   /* mean square of a coordinate of a point uniform in V */
     double packing_radius;  /* of the ball inside V */
     double covering_radius; /* of the ball around V */
@@ -59,7 +59,9 @@ void cst_lattice_decode(const cst_lattice *l, const uint32_t *colour, uint32_t q
  */
 typedef enum { CST_ROUND_SHARED, CST_ROUND_PRIVATE } cst_rounding;
 
-void cst_lattice_round(const cst_lattice *l, cst_rounding rounding, const double *x, const double *theta, int64_t *point);
+void cst_lattice_round(const cst_lattice *l, cst_rounding rounding, const double *x, const double *theta,
+                       int64_t *point);
 /* What the receiver makes of the point, in steps; theta is not read if private. */
-void cst_lattice_value(const cst_lattice *l, cst_rounding rounding, const int64_t *point, const double *theta, double *value);
+void cst_lattice_value(const cst_lattice *l, cst_rounding rounding, const int64_t *point, const double *theta,
+                       double *value);
 #endif

@@ -68,8 +68,8 @@ static inline cst_lattice_block random_block(uint32_t n, float step, const int32
 }
 
 /* ref = x + what the lattice tolerates at each unit's modulus, times `part`; below 1 every coordinate must decode. */
-static inline void fill_reference(cst_lattice_kind lattice, const float *x, const uint8_t *classes, uint32_t n, float step,
-                                  double part, float *ref)
+static inline void fill_reference(cst_lattice_kind lattice, const float *x, const uint8_t *classes, uint32_t n,
+                                  float step, double part, float *ref)
 {
     for (uint32_t cell = 0; cell < n / 8; cell++) {
         uint32_t at = cell / CST_LANES * CST_UNIT + cell % CST_LANES;
@@ -79,8 +79,8 @@ static inline void fill_reference(cst_lattice_kind lattice, const float *x, cons
             norm += v[t] * v[t];
         }
         for (int t = 0; t < 8; t++) {
-            double off = lattice == CST_LATTICE_E8 ? v[t] / sqrt(norm) * (q - 1) * sqrt(0.5)
-                                                   : (uniform_open() - 0.5) * (q - 1);
+            double off =
+                lattice == CST_LATTICE_E8 ? v[t] / sqrt(norm) * (q - 1) * sqrt(0.5) : (uniform_open() - 0.5) * (q - 1);
             ref[at + CST_LANES * t] = (float)(x[at + CST_LANES * t] + part * off * step);
         }
     }

@@ -119,14 +119,16 @@ static void check_room(void)
     cst_entropy_encoder e;
     cst_entropy_encoder_init(&e, buffer, cst_entropy_block_bound(CST_BLOCK, m) - 1);
     const uint8_t *before = e.next;
-    ca_expect(!variant->encode(&e, m, points, CST_BLOCK) && e.next == before, "a block was put where its bound does not fit");
+    ca_expect(!variant->encode(&e, m, points, CST_BLOCK) && e.next == before,
+              "a block was put where its bound does not fit");
     cst_entropy_encoder_init(&e, buffer, CST_ENTROPY_STATES_BYTES - 1);
     ca_expect(cst_entropy_encoder_finish(&e) == NULL, "states were put where they do not fit");
     for (uint32_t i = 0; i < CST_BLOCK; i++)
         points[i] = INT32_MIN + (int32_t)i; /* escapes only: the worst case */
     uint8_t *room = (uint8_t *)ca_place(&stream_buffer, cst_entropy_block_bound(CST_BLOCK, m), 0);
     cst_entropy_encoder_init(&e, room, cst_entropy_block_bound(CST_BLOCK, m));
-    ca_expect(variant->encode(&e, m, points, CST_BLOCK) && ca_intact(&stream_buffer), "the bound of a block is too low");
+    ca_expect(variant->encode(&e, m, points, CST_BLOCK) && ca_intact(&stream_buffer),
+              "the bound of a block is too low");
 }
 
 /* 64 full blocks of Gaussians: the stream is within 1 % + 0.006 bit of what cst_entropy_cost promises. */
@@ -144,7 +146,8 @@ static void check_rate(float ratio)
         cst_entropy_scalar.encode(&e, m, points, CST_BLOCK);
     }
     uint8_t *start = cst_entropy_encoder_finish(&e);
-    double bits = 8.0 * (double)(buffer + sizeof buffer - start) / (COUNT * CST_BLOCK), cost = cst_entropy_cost(m, ratio);
+    double bits = 8.0 * (double)(buffer + sizeof buffer - start) / (COUNT * CST_BLOCK),
+           cost = cst_entropy_cost(m, ratio);
     if (fabs(bits - cost) > 0.01 * cost + 0.006)
         ca_fail("ratio %g: %g bits, expected %g", (double)ratio, bits, cost);
     ca.cases++;
@@ -177,9 +180,11 @@ static void check_tables(void)
             ca_expect(e->frequency[s] > 0, "a symbol without frequency");
             sum += e->frequency[s];
         }
-        ca_expect(sum == 1 << CST_ENTROPY_BITS && e->escape < CST_ENTROPY_SYMBOLS, "frequencies do not sum to the whole");
+        ca_expect(sum == 1 << CST_ENTROPY_BITS && e->escape < CST_ENTROPY_SYMBOLS,
+                  "frequencies do not sum to the whole");
         double ratio = 0.25 * exp2(t / 4.0);
-        ca_expect(cst_entropy_cost((cst_entropy_model){(uint8_t)t, 0}, ratio) - true_entropy(ratio) < 0.012, "a table costs too much");
+        ca_expect(cst_entropy_cost((cst_entropy_model){(uint8_t)t, 0}, ratio) - true_entropy(ratio) < 0.012,
+                  "a table costs too much");
     }
     for (double ratio = 0.24; ratio < 60; ratio *= 1.07)
         ca_expect(cst_entropy_cost(cst_entropy_model_for((float)ratio), ratio) - true_entropy(ratio) < 0.035,

@@ -35,7 +35,8 @@ static void check_variant(size_t n)
 {
     const cst_norm_kernels *variant = cst_norm_kernels_for((int)ca.variant);
     const size_t margin = ca_below(2) ? 0 : 4 * ca_below(17);
-    float *x = (float *)(void *)ca_place(&x_buffer, 4 * n, margin), *y = (float *)(void *)ca_place(&y_buffer, 4 * n, margin);
+    float *x = (float *)(void *)ca_place(&x_buffer, 4 * n, margin),
+          *y = (float *)(void *)ca_place(&y_buffer, 4 * n, margin);
     fill_vector(x, (uint32_t)n, exp(20 * uniform_open() - 10));
     fill_vector(y, (uint32_t)n, 1.0);
     double expected = cst_norm_scalar.dot(x, y, n), got = variant->dot(x, y, n);

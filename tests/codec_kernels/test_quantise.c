@@ -102,8 +102,8 @@ static void check_simple_digits(const cst_quantise_kernels *scalar, const cst_qu
     ca_expect(all_intact(), "simple digits: wrote outside");
 }
 
-static void check_need(const cst_quantise_kernels *scalar, const cst_quantise_kernels *variant, const cst_lattice_block *b,
-                       const block_case *c)
+static void check_need(const cst_quantise_kernels *scalar, const cst_quantise_kernels *variant,
+                       const cst_lattice_block *b, const block_case *c)
 {
     float expected[CST_BLOCK_UNITS], got[CST_BLOCK_UNITS];
     for (uint32_t u = 0; u < b->n / CST_UNIT; u++)
@@ -116,7 +116,8 @@ static void check_need(const cst_quantise_kernels *scalar, const cst_quantise_ke
 static void check_hostile(const cst_quantise_kernels *scalar, const cst_quantise_kernels *variant, cst_lattice_block b,
                           block_case *c)
 {
-    static const float extremes[] = {NAN, INFINITY, -INFINITY, 3e38f, -3e38f, 1e30f, 2147483648.0f, -2147483648.0f, 0.0f, 1e-40f};
+    static const float extremes[] = {NAN,   INFINITY,      -INFINITY,      3e38f, -3e38f,
+                                     1e30f, 2147483648.0f, -2147483648.0f, 0.0f,  1e-40f};
     for (uint32_t i = 0; i < b.n; i++)
         c->ref[i] = extremes[ca_below(10)];
     for (size_t i = 0; i < sizeof c->codes; i++)

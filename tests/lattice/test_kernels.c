@@ -62,7 +62,8 @@ static void test_kernels_find_nearest(void **state)
 }
 
 /* ref = x + d, with d's reach in every cell `part` of what the class there allows a receiver. */
-static void place_reference(const cst_lattice *l, const float *x, const uint8_t *classes, float step, double part, float *ref)
+static void place_reference(const cst_lattice *l, const float *x, const uint8_t *classes, float step, double part,
+                            float *ref)
 {
     for (uint32_t cell = 0; cell < CST_BLOCK / 8; cell++) {
         const uint32_t at = cell_start(cell);
@@ -130,7 +131,8 @@ static void test_need_is_enough(void **state)
             const uint32_t at = cell_start(cell), u = at / CST_UNIT;
             double r[8];
             for (uint32_t t = 0; t < 8; t++)
-                r[t] = ((double)value[at + CST_LANES * t] - (double)scale * (double)ref[at + CST_LANES * t]) / (double)b.step;
+                r[t] = ((double)value[at + CST_LANES * t] - (double)scale * (double)ref[at + CST_LANES * t]) /
+                       (double)b.step;
             for (int t = 0; t < 8; t += l->dim)
                 expected[u] = fmax(expected[u], l->reach(r + t));
         }
@@ -242,10 +244,8 @@ static int without(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kernels_find_nearest),
-        cmocka_unit_test(test_kernels_decode_at_the_allowed_distance),
-        cmocka_unit_test(test_need_is_enough),
-        cmocka_unit_test(test_homomorphic_mean),
+        cmocka_unit_test(test_kernels_find_nearest), cmocka_unit_test(test_kernels_decode_at_the_allowed_distance),
+        cmocka_unit_test(test_need_is_enough),       cmocka_unit_test(test_homomorphic_mean),
         cmocka_unit_test(test_blocks_in_f64),
     };
     return cmocka_run_group_tests(tests, with_flush_mode, without);

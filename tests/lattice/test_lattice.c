@@ -51,7 +51,8 @@ static void test_nearest_is_nearest(void **state)
         double x[8];
         int64_t p[8];
         for (int i = 0; i < 8; i++)
-            x[i] = trial & 1 ? 8 * uniform_open() - 4 : 0.25 * (double)(int64_t)(random_bits() % 33) - 4; /* also ties */
+            x[i] =
+                trial & 1 ? 8 * uniform_open() - 4 : 0.25 * (double)(int64_t)(random_bits() % 33) - 4; /* also ties */
         lattice(CST_LATTICE_E8)->nearest(x, p);
         assert_in_e8(p);
         assert_true(distance2(x, p) <= brute_force(x) + 1e-12);

@@ -68,7 +68,9 @@ static void test_second_moments(void **state)
 static void test_unbiased_f64(void **state)
 {
     (void)state;
-    static const double points[][8] = {{0}, {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5}, {1, 0, 0, 0, 0, 0, 0, 0},
+    static const double points[][8] = {{0},
+                                       {0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5, 0.5},
+                                       {1, 0, 0, 0, 0, 0, 0, 0},
                                        {0.3, -0.1, 12.7, 0.49, -0.5, 3.25, 0.01, -7.9}};
     for (int kind = 0; kind < 2; kind++)
         for (int rounding = 0; rounding < 2; rounding++)
@@ -93,7 +95,8 @@ static void test_unbiased_f64(void **state)
                 if (rounding == CST_ROUND_SHARED)
                     assert_mean(&square, l->second_moment, 0, "variance of shared dither");
                 else if (l->dim == 1) /* stochastic rounding: f (1 - f) */
-                    assert_mean(&square, (x[0] - floor(x[0])) * (1 - (x[0] - floor(x[0]))), 1e-12, "stochastic rounding");
+                    assert_mean(&square, (x[0] - floor(x[0])) * (1 - (x[0] - floor(x[0]))), 1e-12,
+                                "stochastic rounding");
             }
 }
 

@@ -52,9 +52,18 @@ static kit open_kit(const kernel_row *row)
 {
     const int level = (int)cst_cpu_level();
     const cst_lattice_kind lattice = (cst_lattice_kind)row->number[0];
-    kit k = {cst_random_kernels_for(level), cst_hadamard_kernels_for(level), cst_quantise_kernels_for(lattice, level),
-             cst_sum_kernels_for(lattice, level), cst_entropy_kernels_for(level), cst_norm_kernels_for(level),
-             cst_checksum_kernels_for(level), cst_stream_root_of(1, 2, 3), 0.25f, {0}, {0}, cst_flush_enter()};
+    kit k = {cst_random_kernels_for(level),
+             cst_hadamard_kernels_for(level),
+             cst_quantise_kernels_for(lattice, level),
+             cst_sum_kernels_for(lattice, level),
+             cst_entropy_kernels_for(level),
+             cst_norm_kernels_for(level),
+             cst_checksum_kernels_for(level),
+             cst_stream_root_of(1, 2, 3),
+             0.25f,
+             {0},
+             {0},
+             cst_flush_enter()};
     const int class = row->number[1] ? row->number[1] : CST_CLASS_MIN;
     memset(k.classes, class, sizeof k.classes);
     k.model = cst_entropy_model_for(2.0f);
@@ -69,8 +78,8 @@ static void close_kit(const kit *k)
 
 static cst_lattice_block lattice_block(const kit *k, size_t b)
 {
-    return (cst_lattice_block){CST_BLOCK, k->step, 1.0f,
-                               cst_stream_of(k->root, CST_USE_DITHER, 0, 1, (uint32_t)b), keys};
+    return (cst_lattice_block){CST_BLOCK, k->step, 1.0f, cst_stream_of(k->root, CST_USE_DITHER, 0, 1, (uint32_t)b),
+                               keys};
 }
 static cst_sum_block sum_block(const kit *k, size_t b)
 {
@@ -121,8 +130,8 @@ static void do_unrotate(const kit *k, char *const buffer[], size_t b)
 {
     uint32_t signs[CST_SIGN_WORDS];
     make_signs(k, b, signs);
-    k->hadamard->unrotate(block_of(buffer[X], b), block_of(buffer[OUT], b), CST_BLOCK, signs, block_of(buffer[X], b + 1),
-                          true);
+    k->hadamard->unrotate(block_of(buffer[X], b), block_of(buffer[OUT], b), CST_BLOCK, signs,
+                          block_of(buffer[X], b + 1), true);
 }
 static void do_encode(const kit *k, char *const buffer[], size_t b)
 {
@@ -132,8 +141,8 @@ static void do_encode(const kit *k, char *const buffer[], size_t b)
 static void do_decode(const kit *k, char *const buffer[], size_t b)
 {
     const cst_lattice_block l = lattice_block(k, b);
-    k->quantise->decode(&l, codes_of(buffer[CODES], b), k->classes, block_of(buffer[X], b), 1.0f, block_of(buffer[OUT], b),
-                        NULL);
+    k->quantise->decode(&l, codes_of(buffer[CODES], b), k->classes, block_of(buffer[X], b), 1.0f,
+                        block_of(buffer[OUT], b), NULL);
 }
 static void do_quantise(const kit *k, char *const buffer[], size_t b)
 {
@@ -285,15 +294,25 @@ static void prepare_streams(const kernel_row *row, char *const buffer[], size_t 
 /* --- the rows --- */
 
 #define BLOCK_BYTES (4 * CST_BLOCK)
-#define ROW(name, act, moved, lattice, class) \
-    {name, BUFFERS, moved, BLOCK_BYTES, run_blocks, prepare_codes, &(one_block *const){act}, {lattice, class}}
-#define LATTICE_ROWS(text, lattice, class, bits) \
-    ROW(text " encode", do_encode, 1 + bits / 32.0, lattice, class), \
-    ROW(text " decode", do_decode, 2 + bits / 32.0, lattice, class), \
-    ROW(text " rotate+encode", do_rotate_encode, 1 + bits / 32.0, lattice, class), \
-    ROW(text " decode+unrotate", do_decode_unrotate, 2 + bits / 32.0, lattice, class)
-#define STREAM_ROW(name, decode, whole) \
-    {name, BUFFERS, 1.1, BLOCK_BYTES, run_streams, prepare_streams, NULL, {CST_LATTICE_Z, 0, decode, whole}}
+#define ROW(name, act, moved, lattice, class)                                                                          \
+    {                                                                                                                  \
+        name, BUFFERS, moved, BLOCK_BYTES, run_blocks, prepare_codes, &(one_block *const){act},                        \
+        {                                                                                                              \
+            lattice, class                                                                                             \
+        }                                                                                                              \
+    }
+#define LATTICE_ROWS(text, lattice, class, bits)                                                                       \
+    ROW(text " encode", do_encode, 1 + bits / 32.0, lattice, class),                                                   \
+        ROW(text " decode", do_decode, 2 + bits / 32.0, lattice, class),                                               \
+        ROW(text " rotate+encode", do_rotate_encode, 1 + bits / 32.0, lattice, class),                                 \
+        ROW(text " decode+unrotate", do_decode_unrotate, 2 + bits / 32.0, lattice, class)
+#define STREAM_ROW(name, decode, whole)                                                                                \
+    {                                                                                                                  \
+        name, BUFFERS, 1.1, BLOCK_BYTES, run_streams, prepare_streams, NULL,                                           \
+        {                                                                                                              \
+            CST_LATTICE_Z, 0, decode, whole                                                                            \
+        }                                                                                                              \
+    }
 
 const kernel_row kernel_rows_codec[] = {
     ROW("codec dither", do_dither, 0, CST_LATTICE_Z, 16),

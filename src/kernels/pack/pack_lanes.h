@@ -11,7 +11,7 @@
 /* --- the streams --- */
 
 typedef struct {
-    ivec pending; /* bits not stored yet */
+    ivec pending;  /* bits not stored yet */
     uint32_t used; /* how many of them, < 32 */
     uint8_t *row;  /* this part's place in the row that comes next */
 } lane_writer;
@@ -45,10 +45,10 @@ static inline void store_last_row(const uint32_t last[CST_LANES], uint32_t lane_
 
 typedef struct {
     ivec word;
-    uint32_t used;           /* bits of `word` that are gone, 32: all */
-    uint32_t rows;           /* whole rows that follow */
-    const uint8_t *row;      /* this part's place in the next one */
-    const uint32_t *last;    /* this part's lanes of the row after them */
+    uint32_t used;        /* bits of `word` that are gone, 32: all */
+    uint32_t rows;        /* whole rows that follow */
+    const uint8_t *row;   /* this part's place in the next one */
+    const uint32_t *last; /* this part's lanes of the row after them */
 } lane_reader;
 
 /* last: room for the last row, which the reader refers to. */
@@ -85,9 +85,10 @@ CST_LANE_INLINE ivec reader_get(lane_reader *r, uint32_t bits)
 
 typedef struct {
     ivec q;
-    fvec inverse, offset; /* floor((v + 1/2) / q) = rne(v * inverse + offset) while |v| < 2^22: both have a margin of 1/(2q) */
-    ivec digit_mask;      /* of a power of two */
-    ivec packed_mask;     /* `bits` bits */
+    fvec inverse,
+        offset; /* floor((v + 1/2) / q) = rne(v * inverse + offset) while |v| < 2^22: both have a margin of 1/(2q) */
+    ivec digit_mask;          /* of a power of two */
+    ivec packed_mask;         /* `bits` bits */
     ivec reciprocal, divisor; /* of q^2 or q: what the first division takes */
     uint32_t bits, shift, log2_q;
     bool pairs, power_of_two;

@@ -36,16 +36,16 @@
 #include "kernels/random/random.h"
 
 /* |x| / step must stay below: so far the colours of all coordinates, basis coefficients included, are exact. */
-#define CST_Z_LIMIT 0x1p21f
+#define CST_Z_LIMIT  0x1p21f
 #define CST_E8_LIMIT 0x1p19f
 
 /* What sender and receiver share about a block. */
 typedef struct {
-    uint32_t n;           /* padded length */
+    uint32_t n; /* padded length */
     float step;
-    float weight;         /* 1: shared dither, subtracted; 0: the sender's private dither */
+    float weight; /* 1: shared dither, subtracted; 0: the sender's private dither */
     cst_stream dither;
-    const int32_t *keys;  /* checksum keys */
+    const int32_t *keys; /* checksum keys */
 } cst_lattice_block;
 
 typedef struct {

@@ -2,7 +2,15 @@
 #include "kernels/lanes/avx512.h"
 #include "kernels/quantise/quantise_lanes.h"
 
-const cst_quantise_kernels cst_z_avx512 = {.encode = z_encode, .decode = z_decode, .decode_digits = z_decode_digits,
-                                         .quantise = z_quantise, .reconstruct = z_reconstruct, .need = z_need};
-const cst_quantise_kernels cst_e8_avx512 = {.encode = e8_encode, .decode = e8_decode, .decode_digits = e8_decode_digits,
-                                          .quantise = e8_quantise, .reconstruct = e8_reconstruct, .need = e8_need};
+const cst_quantise_kernels cst_z_avx512 = {.encode = z_encode,
+                                           .decode = z_decode,
+                                           .decode_digits = z_decode_digits,
+                                           .quantise = z_quantise,
+                                           .reconstruct = z_reconstruct,
+                                           .need = z_need};
+const cst_quantise_kernels cst_e8_avx512 = {.encode = e8_encode,
+                                            .decode = e8_decode,
+                                            .decode_digits = e8_decode_digits,
+                                            .quantise = e8_quantise,
+                                            .reconstruct = e8_reconstruct,
+                                            .need = e8_need};

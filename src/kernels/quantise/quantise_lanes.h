@@ -111,8 +111,8 @@ CST_LANE_INLINE cst_checksum decode_digits_block(cst_lattice_kind lattice, const
     return checksum_end(&sum);
 }
 
-CST_LANE_INLINE cst_checksum reconstruct_block(cst_lattice_kind lattice, const cst_lattice_block *b, const int32_t *points,
-                                               float *out)
+CST_LANE_INLINE cst_checksum reconstruct_block(cst_lattice_kind lattice, const cst_lattice_block *b,
+                                               const int32_t *points, float *out)
 {
     const philox_lanes dither = philox_prepare(&b->dither);
     const block_factors f = factors_of(lattice, b, 1.0f, b->weight);
@@ -150,7 +150,8 @@ CST_LANE_INLINE void need_block(cst_lattice_kind lattice, const float *value, co
 
 /* --- the tables' functions --- */
 
-static cst_checksum z_encode(const cst_lattice_block *b, const float *x, const uint8_t *classes, uint8_t *out, int32_t *points)
+static cst_checksum z_encode(const cst_lattice_block *b, const float *x, const uint8_t *classes, uint8_t *out,
+                             int32_t *points)
 {
     return encode_block(CST_LATTICE_Z, b, x, classes, out, points);
 }

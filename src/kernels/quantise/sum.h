@@ -28,9 +28,10 @@ typedef struct {
 
 typedef struct {
     /* codes: n bytes; points may be NULL. */
-    cst_checksum (*encode)(const cst_sum_block *block, const float *x, uint32_t sender, uint8_t *codes, int32_t *points);
-    cst_checksum (*decode)(const cst_sum_block *block, const uint8_t *codes, uint32_t ranks, const float *ref, float scale,
-                           float *mean, int32_t *points);
+    cst_checksum (*encode)(const cst_sum_block *block, const float *x, uint32_t sender, uint8_t *codes,
+                           int32_t *points);
+    cst_checksum (*decode)(const cst_sum_block *block, const uint8_t *codes, uint32_t ranks, const float *ref,
+                           float scale, float *mean, int32_t *points);
     /* The mean from the points' exact sum: repairs. */
     cst_checksum (*reconstruct)(const cst_sum_block *block, const int32_t *points, uint32_t ranks, float *mean);
 } cst_sum_kernels;

@@ -48,8 +48,7 @@ CST_LANE_INLINE void store_means(const ivec point[8], const fvec theta[8], fvec 
     const fvec unit_squared = f_mul(unit, unit);
     CST_UNROLL
     for (int t = 0; t < 8; t++)
-        f_store(mean + CST_LANES * t,
-                f_mul(f_sub(i_to_f(point[t]), f_mul(theta[t], unit_squared)), point_step));
+        f_store(mean + CST_LANES * t, f_mul(f_sub(i_to_f(point[t]), f_mul(theta[t], unit_squared)), point_step));
 }
 
 CST_LANE_INLINE cst_checksum encode_sum(cst_lattice_kind lattice, const cst_sum_block *block, const float *x,
@@ -103,8 +102,8 @@ CST_LANE_INLINE cst_checksum decode_sum(cst_lattice_kind lattice, const cst_sum_
     return checksum_end(&sum);
 }
 
-CST_LANE_INLINE cst_checksum reconstruct_sum(cst_lattice_kind lattice, const cst_sum_block *block, const int32_t *points,
-                                             uint32_t ranks, float *mean)
+CST_LANE_INLINE cst_checksum reconstruct_sum(cst_lattice_kind lattice, const cst_sum_block *block,
+                                             const int32_t *points, uint32_t ranks, float *mean)
 {
     const combined_dither dither = combine_all(block, ranks);
     const fvec unit = f_set(unit_of(lattice)), point_step = f_set(block->step / (unit_of(lattice) * (float)ranks));
@@ -122,7 +121,8 @@ CST_LANE_INLINE cst_checksum reconstruct_sum(cst_lattice_kind lattice, const cst
     return checksum_end(&sum);
 }
 
-static cst_checksum z_encode(const cst_sum_block *block, const float *x, uint32_t sender, uint8_t *codes, int32_t *points)
+static cst_checksum z_encode(const cst_sum_block *block, const float *x, uint32_t sender, uint8_t *codes,
+                             int32_t *points)
 {
     return encode_sum(CST_LATTICE_Z, block, x, sender, codes, points);
 }
@@ -135,7 +135,8 @@ static cst_checksum z_reconstruct(const cst_sum_block *block, const int32_t *poi
 {
     return reconstruct_sum(CST_LATTICE_Z, block, points, ranks, mean);
 }
-static cst_checksum e8_encode(const cst_sum_block *block, const float *x, uint32_t sender, uint8_t *codes, int32_t *points)
+static cst_checksum e8_encode(const cst_sum_block *block, const float *x, uint32_t sender, uint8_t *codes,
+                              int32_t *points)
 {
     return encode_sum(CST_LATTICE_E8, block, x, sender, codes, points);
 }

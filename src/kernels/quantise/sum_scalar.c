@@ -31,7 +31,8 @@ static cst_checksum mean_of_points(const cst_sum_block *block, const int32_t *po
     return cst_checksum_scalar.points(points, block->n, block->keys);
 }
 
-static cst_checksum encode_z(const cst_sum_block *block, const float *x, uint32_t sender, uint8_t *codes, int32_t *points)
+static cst_checksum encode_z(const cst_sum_block *block, const float *x, uint32_t sender, uint8_t *codes,
+                             int32_t *points)
 {
     float theta[CST_BLOCK], per_step = 1.0f / block->step;
     int32_t local[CST_BLOCK];
@@ -44,8 +45,8 @@ static cst_checksum encode_z(const cst_sum_block *block, const float *x, uint32_
     return cst_checksum_scalar.points(z, block->n, block->keys);
 }
 
-static cst_checksum decode_z(const cst_sum_block *block, const uint8_t *codes, uint32_t ranks, const float *ref, float scale,
-                             float *mean, int32_t *points)
+static cst_checksum decode_z(const cst_sum_block *block, const uint8_t *codes, uint32_t ranks, const float *ref,
+                             float scale, float *mean, int32_t *points)
 {
     float theta[CST_BLOCK], per_step = (float)ranks * scale * (1.0f / block->step);
     int32_t local[CST_BLOCK];
@@ -71,7 +72,8 @@ static uint32_t cell_start(uint32_t c)
     return c / CST_LANES * CST_UNIT + c % CST_LANES;
 }
 
-static cst_checksum encode_e8(const cst_sum_block *block, const float *x, uint32_t sender, uint8_t *codes, int32_t *points)
+static cst_checksum encode_e8(const cst_sum_block *block, const float *x, uint32_t sender, uint8_t *codes,
+                              int32_t *points)
 {
     float theta[CST_BLOCK], per_step = 1.0f / block->step;
     int32_t local[CST_BLOCK];
@@ -93,8 +95,8 @@ static cst_checksum encode_e8(const cst_sum_block *block, const float *x, uint32
     return cst_checksum_scalar.points(z, block->n, block->keys);
 }
 
-static cst_checksum decode_e8(const cst_sum_block *block, const uint8_t *codes, uint32_t ranks, const float *ref, float scale,
-                              float *mean, int32_t *points)
+static cst_checksum decode_e8(const cst_sum_block *block, const uint8_t *codes, uint32_t ranks, const float *ref,
+                              float scale, float *mean, int32_t *points)
 {
     float theta[CST_BLOCK], per_step = (float)ranks * scale * (1.0f / block->step);
     int32_t local[CST_BLOCK];

@@ -16,7 +16,8 @@ CST_LANE_INLINE void round_unit(cst_lattice_kind lattice, const fvec y[8], ivec 
     else
         z_round(y, point);
 }
-CST_LANE_INLINE void nearest_of_colour(cst_lattice_kind lattice, const fvec target[8], fvec inverse, ivec q, ivec point[8])
+CST_LANE_INLINE void nearest_of_colour(cst_lattice_kind lattice, const fvec target[8], fvec inverse, ivec q,
+                                       ivec point[8])
 {
     if (lattice == CST_LATTICE_E8)
         e8_nearest_of_colour(target, inverse, q, point);
@@ -77,7 +78,8 @@ typedef struct {
     fvec point_step;   /* points to values */
 } block_factors;
 
-CST_LANE_INLINE block_factors factors_of(cst_lattice_kind lattice, const cst_lattice_block *b, float scale, float weight)
+CST_LANE_INLINE block_factors factors_of(cst_lattice_kind lattice, const cst_lattice_block *b, float scale,
+                                         float weight)
 {
     const float unit = lattice == CST_LATTICE_E8 ? 2.0f : 1.0f;
     return (block_factors){f_set(scale * (1.0f / b->step)), f_set(unit * DITHER_SCALE * weight),

@@ -87,5 +87,9 @@ static void need(const float *value, const float *x, uint32_t n, float scale, fl
     }
 }
 
-const cst_quantise_kernels cst_z_scalar = {.encode = encode, .decode = decode, .decode_digits = decode_digits,
-                                           .quantise = quantise, .reconstruct = reconstruct, .need = need};
+const cst_quantise_kernels cst_z_scalar = {.encode = encode,
+                                           .decode = decode,
+                                           .decode_digits = decode_digits,
+                                           .quantise = quantise,
+                                           .reconstruct = reconstruct,
+                                           .need = need};

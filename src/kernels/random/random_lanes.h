@@ -24,8 +24,7 @@ static void dither_lanes(const cst_stream *s, uint32_t n, float *theta)
             dither_unit(&p, u, part, scaled);
             CST_UNROLL
             for (uint32_t t = 0; t < CST_UNIT_VECTORS; t++)
-                f_store(theta + CST_UNIT * u + CST_LANES * t + VEC_LANES * part,
-                        f_mul(scaled[t], f_set(DITHER_SCALE)));
+                f_store(theta + CST_UNIT * u + CST_LANES * t + VEC_LANES * part, f_mul(scaled[t], f_set(DITHER_SCALE)));
         }
 }
 #endif
