@@ -7,7 +7,7 @@ from typing import Any
 from ._library import ffi, lib, struct, text
 
 
-class Error(Exception):
+class Error(RuntimeError):
     """Base of all. `rank` reports, `peer` is the cause, `op` is the operation's number, `host` is where; None: unknown."""
 
     status = 0

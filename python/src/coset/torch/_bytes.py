@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors as the flat pieces of memory that collectives take."""
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+
+from ..errors import ArgumentError, UnsupportedError
+
+
+def dense(tensor: torch.Tensor) -> torch.Tensor:
+    """Refuses what has no elements in this process's memory."""
+    if tensor.is_sparse or tensor.layout != torch.strided:
+        raise UnsupportedError("sparse tensors: densify them first")
+    if tensor.device.type != "cpu":
+        raise UnsupportedError(f"a tensor on {tensor.device}: the coset process group works on CPU tensors; for GPUs use "
+                               "coset.torch.lattice_hook over the process group of the device")
+    return tensor.detach()
+
+
+def flat(tensor: torch.Tensor) -> torch.Tensor:
+    """One dimension; a view if the tensor is contiguous, else a copy."""
+    return dense(tensor).contiguous().view(-1)
+
+
+def raw(tensor: torch.Tensor) -> torch.Tensor:
+    """The bytes of a tensor, flat; a view if it is contiguous."""
+    one = flat(tensor)
+    return one if one.dtype == torch.uint8 else one.view(torch.uint8)
+
+
+def is_view(part: torch.Tensor, tensor: torch.Tensor) -> bool:
+    """Whether flat() or raw() of `tensor` was a view."""
+    return part.data_ptr() == tensor.data_ptr()
+
+
+def write_back(part: torch.Tensor, tensor: torch.Tensor) -> None:
+    """Where flat() or raw() of `tensor` had to copy: the result goes where it belongs."""
+    if tensor.numel() and not is_view(part, tensor):
+        tensor.detach().copy_(part.view(tensor.dtype).view(tensor.shape))
+
+
+def joined(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
+    """The bytes of several tensors, one after the other (a copy)."""
+    return torch.cat([raw(t) for t in tensors])
+
+
+def spread(data: torch.Tensor, tensors: Sequence[torch.Tensor]) -> None:
+    """The reverse of joined()."""
+    offset = 0
+    for tensor in tensors:
+        part = raw(tensor)
+        part.copy_(data[offset:offset + part.numel()])
+        write_back(part, tensor)
+        offset += part.numel()
+
+
+def same_bytes(tensors: Sequence[torch.Tensor], what: str) -> int:
+    """The size of each of them; ArgumentError if they differ."""
+    sizes = {t.numel() * t.element_size() for t in tensors}
+    if len(sizes) != 1:
+        raise ArgumentError(f"{what}: the tensors must have the same size, these have {sorted(sizes)} bytes")
+    return sizes.pop()

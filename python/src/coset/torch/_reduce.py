@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch's reductions in terms of coset's."""
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch.distributed import ReduceOp
+
+from .._arrays import DTYPES
+from ..errors import UnsupportedError
+
+_NAMES = {ReduceOp.SUM: "sum", ReduceOp.AVG: "avg", ReduceOp.MIN: "min", ReduceOp.MAX: "max", ReduceOp.PRODUCT: "prod"}
+# On truth values, as bytes of 0 and 1.
+_BOOL = {"sum": "max", "max": "max", "prod": "min", "min": "min"}
+_BITS: dict[Any, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    ReduceOp.BAND: torch.bitwise_and, ReduceOp.BOR: torch.bitwise_or, ReduceOp.BXOR: torch.bitwise_xor}
+_LOCAL: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    "sum": torch.add, "avg": torch.add, "min": torch.minimum, "max": torch.maximum, "prod": torch.mul}
+
+
+def _kind(op: Any) -> Any:
+    """The RedOpType of a ReduceOp."""
+    return getattr(op, "op", op)
+
+
+def native(op: Any, tensor: torch.Tensor) -> tuple[torch.Tensor, str] | None:
+    """The flat tensor and the name of the operator by which coset does this, or None if it cannot."""
+    name = next((n for kind, n in _NAMES.items() if _kind(op) == kind), None)
+    if name is None:
+        return None
+    if tensor.dtype == torch.bool:
+        return (tensor.view(torch.uint8), _BOOL[name]) if name in _BOOL else None
+    if tensor.is_complex():
+        return (torch.view_as_real(tensor).reshape(-1), name) if name in ("sum", "avg") else None
+    return (tensor, name) if str(tensor.dtype)[6:] in DTYPES else None
+
+
+def in_rank_order(op: Any, parts: torch.Tensor) -> torch.Tensor:
+    """Any other operator, on all ranks' vectors (the rows of `parts`)."""
+    kind = next((k for k in (*_NAMES, *_BITS) if _kind(op) == k), None)
+    if kind is None:
+        raise UnsupportedError(f"reduction {op}")
+    combine = _BITS[kind] if kind in _BITS else _LOCAL[_NAMES[kind]]
+    total = parts[0]
+    for part in parts[1:]:
+        total = combine(total, part)
+    if kind == ReduceOp.AVG:
+        size = len(parts)
+        total = total / size if total.is_floating_point() or total.is_complex() else total.div(size, rounding_mode="trunc")
+    return total

@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run by torchrun: rank 1 kills itself in the middle of training; the others must be told within seconds."""
+import os
+import signal
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+
+import coset
+import coset.torch
+
+signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun ends the others as soon as it sees the death
+dist.init_process_group(sys.argv[1])
+rank = dist.get_rank()
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(500, 500))
+for step in range(1000):
+    if rank == 1 and step == 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    start = time.monotonic()
+    try:
+        model(torch.randn(8, 500)).sum().backward()
+        dist.barrier()
+    except coset.PeerError as error:
+        print(f"rank {rank} told of rank {error.peer} after {time.monotonic() - start:.1f} s", flush=True)
+        os._exit(3)
+    except RuntimeError as error:
+        print(f"rank {rank} told by {type(error).__name__} after {time.monotonic() - start:.1f} s: {error}", flush=True)
+        os._exit(3)
