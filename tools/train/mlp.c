@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * A multilayer perceptron on the handwritten digits: 64 pixels -> 256 -> 128 -> 10 classes, ReLU between the layers,
- * softmax and cross-entropy at the end. Written to be read: one sample at a time, plain loops.
+ * softmax and cross-entropy at the end. Written to be read: plain loops, a layer at a time over the samples of the batch.
  *
  * A layer computes out[o] = bias[o] + sum_i in[i] * weight[i][o]. Weights are stored [in][out], so that the inner loop
  * of forward and of the weight gradient runs over o: neighbouring elements, no sum across them, which a compiler turns
@@ -16,16 +16,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LAYERS = 3, WIDEST = 256, TEST_SAMPLES = 360, INIT_STREAM = 1, SPLIT_STREAM = 2 };
-static const size_t widths[LAYERS + 1] = {DIGITS_PIXELS, WIDEST, 128, DIGITS_CLASSES};
+enum { LAYERS = 3, TEST_SAMPLES = 360, INIT_STREAM = 1, SPLIT_STREAM = 2 };
+static const size_t widths[LAYERS + 1] = {DIGITS_PIXELS, 256, 128, DIGITS_CLASSES};
 
 typedef struct {
     model base;
     model_param params[2 * LAYERS]; /* weight and bias of each layer */
     digits data;
-    size_t *order;                    /* shuffled sample numbers: the test samples first */
-    float values[LAYERS + 1][WIDEST]; /* outputs of each layer for the current sample; [0] is the input */
-    float deltas[LAYERS + 1][WIDEST]; /* d loss / d values, before the ReLU */
+    size_t *order;             /* shuffled sample numbers: the test samples first */
+    size_t room;               /* samples that values and deltas hold */
+    float *values[LAYERS + 1]; /* [samples][width]: outputs of each layer; [0] is the input */
+    float *deltas[LAYERS + 1]; /* d loss / d values, before the ReLU */
 } mlp;
 
 static float *weight_of(float *const *p, int layer)
@@ -38,9 +39,25 @@ static float *bias_of(float *const *p, int layer)
     return p[2 * layer + 1];
 }
 
-static void forward_layer(const mlp *m, float *const *weights, int layer, const float *in, float *out)
+/* Room for n samples. Returns 0, or -1 if memory is short. */
+static int reserve(mlp *m, size_t n)
 {
-    (void)m;
+    for (int l = 0; l <= LAYERS && n > m->room; l++) {
+        free(m->values[l]);
+        free(m->deltas[l]);
+        m->values[l] = malloc(n * widths[l] * sizeof(float));
+        m->deltas[l] = malloc(n * widths[l] * sizeof(float));
+        if (!m->values[l] || !m->deltas[l]) {
+            m->room = 0;
+            return -1;
+        }
+    }
+    m->room = n > m->room ? n : m->room;
+    return 0;
+}
+
+static void forward_layer(float *const *weights, int layer, const float *in, float *out)
+{
     size_t ins = widths[layer], outs = widths[layer + 1];
     const float *w = weight_of(weights, layer);
     memcpy(out, bias_of(weights, layer), outs * sizeof *out);
@@ -54,12 +71,12 @@ static void forward_layer(const mlp *m, float *const *weights, int layer, const 
             out[o] = out[o] > 0 ? out[o] : 0;
 }
 
-/* Leaves the logits in values[LAYERS]. */
-static void forward(mlp *m, float *const *weights, size_t sample)
+/* Of the sample that is the `row`th of the batch; leaves its logits in values[LAYERS]. */
+static void forward(mlp *m, float *const *weights, size_t sample, size_t row)
 {
-    memcpy(m->values[0], m->data.pixels[sample], sizeof m->data.pixels[0]);
+    memcpy(m->values[0] + row * DIGITS_PIXELS, m->data.pixels[sample], sizeof m->data.pixels[0]);
     for (int l = 0; l < LAYERS; l++)
-        forward_layer(m, weights, l, m->values[l], m->values[l + 1]);
+        forward_layer(weights, l, m->values[l] + row * widths[l], m->values[l + 1] + row * widths[l + 1]);
 }
 
 /* probabilities = softmax(logits); returns the cross-entropy of `label`. The maximum is taken off first: no overflow. */
@@ -77,10 +94,10 @@ static double softmax_loss(const float *logits, int label, float *probabilities)
 }
 
 /* Adds this sample's part to the gradients of one layer. */
-static void accumulate_layer(const mlp *m, int layer, float *const *grads)
+static void accumulate_layer(const mlp *m, int layer, size_t row, float *const *grads)
 {
     size_t ins = widths[layer], outs = widths[layer + 1];
-    const float *in = m->values[layer], *delta = m->deltas[layer + 1];
+    const float *in = m->values[layer] + row * ins, *delta = m->deltas[layer + 1] + row * outs;
     float *dw = weight_of(grads, layer), *db = bias_of(grads, layer);
     for (size_t o = 0; o < outs; o++)
         db[o] += delta[o];
@@ -94,11 +111,13 @@ static void accumulate_layer(const mlp *m, int layer, float *const *grads)
 }
 
 /* deltas[layer] from deltas[layer + 1]: through the weights, then through the ReLU (open where its output is not 0). */
-static void backward_layer(mlp *m, float *const *weights, int layer)
+static void backward_layer(mlp *m, float *const *weights, int layer, size_t row)
 {
     enum { PARTS = 8 }; /* partial sums that may be kept in one vector */
     size_t ins = widths[layer], outs = widths[layer + 1];
-    const float *w = weight_of(weights, layer), *delta = m->deltas[layer + 1];
+    const float *w = weight_of(weights, layer), *delta = m->deltas[layer + 1] + row * outs;
+    const float *value = m->values[layer] + row * ins;
+    float *below = m->deltas[layer] + row * ins;
     for (size_t i = 0; i < ins; i++) {
         float part[PARTS] = {0}, sum = 0;
         size_t o = 0;
@@ -109,41 +128,41 @@ static void backward_layer(mlp *m, float *const *weights, int layer)
             sum += w[i * outs + o] * delta[o];
         for (size_t k = 0; k < PARTS; k++)
             sum += part[k];
-        m->deltas[layer][i] = m->values[layer][i] > 0 ? sum : 0;
+        below[i] = value[i] > 0 ? sum : 0;
     }
 }
 
-/* The loss of one sample; its gradient, times scale, is added to grads. */
-static double sample_gradient(mlp *m, float *const *weights, size_t sample, float scale, float *const *grads)
+/* The loss of one sample; leaves d loss / d logits, times scale. */
+static double forward_loss(mlp *m, float *const *weights, size_t sample, size_t row, float scale)
 {
-    forward(m, weights, sample);
-    float *top = m->deltas[LAYERS];
+    forward(m, weights, sample, row);
+    float *top = m->deltas[LAYERS] + row * DIGITS_CLASSES;
     int label = m->data.label[sample];
-    double loss = softmax_loss(m->values[LAYERS], label, top);
+    double loss = softmax_loss(m->values[LAYERS] + row * DIGITS_CLASSES, label, top);
     top[label] -= 1; /* softmax and cross-entropy together: d loss / d logits = probabilities - one-hot label */
     for (int c = 0; c < DIGITS_CLASSES; c++)
         top[c] *= scale;
-    for (int l = LAYERS - 1; l >= 0; l--) {
-        accumulate_layer(m, l, grads);
-        if (l > 0)
-            backward_layer(m, weights, l);
-    }
     return loss;
 }
 
-static double mlp_gradient(model *base, float *const *weights, const size_t *samples, size_t n, float scale,
-                           float *const *grads, model_ready ready, void *ctx)
+static int mlp_gradient(model *base, float *const *weights, const size_t *samples, size_t n, float scale,
+                        float *const *grads, model_ready ready, void *ctx, double *losses)
 {
     mlp *m = (mlp *)base;
-    double loss = 0;
-    for (int p = 0; p < base->params; p++)
-        memset(grads[p], 0, base->param[p].count * sizeof *grads[p]);
+    if (reserve(m, n))
+        return -1;
+    *losses = 0;
     for (size_t i = 0; i < n; i++)
-        loss += sample_gradient(m, weights, m->order[TEST_SAMPLES + samples[i]], scale, grads);
-    /* a sample at a time: every gradient is complete only now */
-    for (int p = base->params - 1; p >= 0 && ready; p--)
-        ready(ctx, p);
-    return loss;
+        *losses += forward_loss(m, weights, m->order[TEST_SAMPLES + samples[i]], i, scale);
+    for (int l = LAYERS - 1; l >= 0; l--) {
+        for (size_t i = 0; i < n; i++)
+            accumulate_layer(m, l, i, grads);
+        for (int p = 2 * l + 1; p >= 2 * l && ready; p--)
+            ready(ctx, p);
+        for (size_t i = 0; i < n && l > 0; i++)
+            backward_layer(m, weights, l, i);
+    }
+    return 0;
 }
 
 static int most_likely(const float *logits)
@@ -154,20 +173,22 @@ static int most_likely(const float *logits)
     return best;
 }
 
-static model_score mlp_evaluate(model *base, float *const *weights)
+static int mlp_evaluate(model *base, float *const *weights, model_score *score)
 {
     mlp *m = (mlp *)base;
-    model_score score = {0, 0};
     float probabilities[DIGITS_CLASSES];
+    *score = (model_score){0, 0};
+    if (reserve(m, 1))
+        return -1;
     for (size_t i = 0; i < base->test_samples; i++) {
         size_t sample = m->order[i];
-        forward(m, weights, sample);
-        score.loss += softmax_loss(m->values[LAYERS], m->data.label[sample], probabilities);
-        score.accuracy += most_likely(m->values[LAYERS]) == m->data.label[sample];
+        forward(m, weights, sample, 0);
+        score->loss += softmax_loss(m->values[LAYERS], m->data.label[sample], probabilities);
+        score->accuracy += most_likely(m->values[LAYERS]) == m->data.label[sample];
     }
-    score.loss /= (double)base->test_samples;
-    score.accuracy /= (double)base->test_samples;
-    return score;
+    score->loss /= (double)base->test_samples;
+    score->accuracy /= (double)base->test_samples;
+    return 0;
 }
 
 /* He initialisation (2015), uniform: variance 2 / inputs, as fits a ReLU. Biases start at 0. */
@@ -189,6 +210,10 @@ static void mlp_destroy(model *base)
         return;
     digits_free(&m->data);
     free(m->order);
+    for (int l = 0; l <= LAYERS; l++) {
+        free(m->values[l]);
+        free(m->deltas[l]);
+    }
     free(m);
 }
 
@@ -198,6 +223,8 @@ static void name_params(mlp *m)
         model_param *weight = &m->params[2 * l], *bias = weight + 1;
         weight->count = widths[l] * widths[l + 1];
         bias->count = widths[l + 1];
+        weight->ndim = 2;
+        bias->ndim = 1;
         snprintf(weight->name, sizeof weight->name, "layer%d.weight", l);
         snprintf(bias->name, sizeof bias->name, "layer%d.bias", l);
     }
@@ -217,11 +244,11 @@ static model *mlp_create(uint64_t seed)
     train_random r = random_stream(seed, SPLIT_STREAM);
     random_shuffle(&r, m->order, m->data.count);
     name_params(m);
-    m->base = (model){&mlp_ops, 2 * LAYERS, m->params, m->data.count - TEST_SAMPLES, TEST_SAMPLES};
+    m->base = (model){&mlp_ops, 2 * LAYERS, m->params, m->data.count - TEST_SAMPLES, TEST_SAMPLES, 1};
     return &m->base;
 fail:
     mlp_destroy(m ? &m->base : NULL);
     return NULL;
 }
 
-const model_ops mlp_ops = {"mlp", mlp_create, mlp_destroy, mlp_init, mlp_gradient, mlp_evaluate};
+const model_ops mlp_ops = {"mlp", "images", mlp_create, mlp_destroy, mlp_init, mlp_gradient, mlp_evaluate};

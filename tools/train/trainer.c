@@ -2,7 +2,6 @@
 #include "train/trainer.h"
 
 #include "common/stats.h"
-#include "train/optimizer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -23,32 +22,35 @@ static void point(const model *m, float *flat, float **each)
     }
 }
 
-int learner_create(learner *l, model *m, uint64_t seed, float *grads)
+int learner_create(learner *l, model *m, const train_plan *plan, bool own_grads)
 {
+    const adamw_powers fresh = ADAMW_POWERS_INIT;
     size_t total = model_total(m), params = (size_t)m->params;
-    *l = (learner){.model = m, .total = total, .grads = grads, .grads_are_ours = !grads};
+    bool adamw = plan->optimizer == OPTIMIZER_ADAMW;
+    *l = (learner){.model = m, .total = total, .powers = fresh};
     l->weights = calloc(total, sizeof(float));
-    l->velocity = calloc(total, sizeof(float));
-    if (!grads)
-        l->grads = calloc(total, sizeof(float));
+    l->first = calloc(total, sizeof(float));
+    l->second = adamw ? calloc(total, sizeof(float)) : NULL;
+    l->grads = own_grads ? calloc(total, sizeof(float)) : NULL;
     l->weight = calloc(params, sizeof *l->weight);
     l->grad = calloc(params, sizeof *l->grad);
-    if (!l->weights || !l->velocity || !l->grads || !l->weight || !l->grad) {
+    if (!l->weights || !l->first || (adamw && !l->second) || (own_grads && !l->grads) || !l->weight || !l->grad) {
         learner_free(l);
         return -1;
     }
     point(m, l->weights, l->weight);
-    point(m, l->grads, l->grad);
-    m->ops->init(m, seed, l->weight);
+    if (own_grads)
+        point(m, l->grads, l->grad);
+    m->ops->init(m, plan->seed, l->weight);
     return 0;
 }
 
 void learner_free(learner *l)
 {
     free(l->weights);
-    free(l->velocity);
-    if (l->grads_are_ours)
-        free(l->grads);
+    free(l->first);
+    free(l->second);
+    free(l->grads);
     free(l->weight);
     free(l->grad);
     *l = (learner){0};
@@ -104,79 +106,102 @@ static void union_at(union_batch *u, size_t step)
     }
 }
 
-/* Seconds of each step. */
-typedef struct {
-    double *step, *sync;
-} timings;
-
-/* *loss = the mean over this process's samples. */
-static int train_step(learner *l, const train_plan *plan, const union_batch *u, float scale, size_t step, size_t steps,
-                      const train_hooks *hooks, timings *t, double *loss)
+static size_t accumulated(const train_plan *plan)
 {
-    double start = tool_now();
-    *loss = l->model->ops->gradient(l->model, l->weight, u->samples, u->batch, scale, l->grad, NULL, NULL) /
-            (double)u->batch;
-    double computed = tool_now();
-    int status = hooks->sync ? hooks->sync(hooks->ctx, l->grads, l->total) : 0;
-    if (status)
-        return status;
-    double synced = tool_now();
-    sgd_step(l->weights, l->velocity, l->grads, l->total, falling_rate(plan->rate, step, steps), plan->momentum);
-    t->sync[step] = synced - computed;
-    t->step[step] = tool_now() - start;
+    return plan->accumulate ? plan->accumulate : 1;
+}
+
+/* The passes of a step: their gradients add up. *loss = the mean over this process's samples. */
+static int passes(learner *l, const train_plan *plan, union_batch *u, float scale, size_t step,
+                  const train_hooks *hooks, double *loss)
+{
+    size_t count = accumulated(plan);
+    for (int p = 0; p < l->model->params; p++)
+        memset(l->grad[p], 0, l->model->param[p].count * sizeof(float));
+    *loss = 0;
+    for (size_t i = 0; i < count; i++) {
+        double losses;
+        bool last = i + 1 == count;
+        union_at(u, step * count + i);
+        int status = hooks->backward ? hooks->backward(hooks->ctx, last) : 0;
+        if (!status)
+            status = l->model->ops->gradient(l->model, l->weight, u->samples, u->batch, scale, l->grad,
+                                             last ? hooks->ready : NULL, hooks->ctx, &losses);
+        if (status)
+            return status;
+        *loss += losses / (double)(u->batch * count);
+    }
     return 0;
 }
 
-static void summarise(timings *t, size_t steps, train_figures *out)
+static void optimize(learner *l, const train_plan *plan, float rate)
 {
-    double step_sum = 0, sync_sum = 0;
-    for (size_t i = 0; i < steps; i++) {
-        step_sum += t->step[i];
-        sync_sum += t->sync[i];
+    size_t at = 0;
+    adamw_advance(&l->powers);
+    for (int p = 0; p < l->model->params; p++) {
+        const model_param *param = &l->model->param[p];
+        if (plan->optimizer == OPTIMIZER_ADAMW)
+            adamw_step(l->weight[p], l->first + at, l->second + at, l->grad[p], param->count, rate,
+                       param->ndim > 1 ? plan->decay : 0, &l->powers);
+        else
+            sgd_step(l->weight[p], l->first + at, l->grad[p], param->count, rate, plan->momentum);
+        at += param->count;
     }
-    out->steps = steps;
-    out->sync_share = step_sum > 0 ? sync_sum / step_sum : 0;
-    out->step_s = tool_percentile(t->step, steps, 0.5);
-    out->sync_s = tool_percentile(t->sync, steps, 0.5);
 }
 
-static int run_steps(learner *l, const train_plan *plan, union_batch *u, int ranks, size_t steps,
-                     const train_hooks *hooks, timings *t, train_figures *out)
+static bool models_are_due(const train_plan *plan, const train_step *t)
 {
-    /* With `ranks` processes each gives a part whose mean over the ranks must be sum / global batch; alone, the sum. */
-    float scale = (hooks->sync ? (float)ranks : 1.0f) / (float)plan->global_batch;
-    size_t per_epoch = u->parts[0].steps_per_epoch, in_epoch = 0;
-    double epoch_loss = 0;
-    for (size_t step = 0; step < steps; step++) {
-        double loss;
-        union_at(u, step);
-        int status = train_step(l, plan, u, scale, step, steps, hooks, t, &loss);
-        if (status)
-            return status;
-        if (step % per_epoch == 0)
-            epoch_loss = 0, in_epoch = 0;
-        epoch_loss += loss;
-        in_epoch++;
-        if (hooks->progress)
-            hooks->progress(hooks->ctx, step + 1, steps, epoch_loss / (double)in_epoch);
-    }
-    out->last_loss = in_epoch ? epoch_loss / (double)in_epoch : 0;
-    summarise(t, steps, out);
-    return hooks->mean ? hooks->mean(hooks->ctx, &out->last_loss) : 0;
+    return plan->local_steps > 1 && ((t->step + 1) % plan->local_steps == 0 || t->step + 1 == t->steps);
 }
 
-int train_run(learner *l, const train_plan *plan, int first, int last, int ranks, const train_hooks *hooks,
-              train_figures *out)
+static int one_step(learner *l, const train_plan *plan, union_batch *u, float scale, const train_hooks *hooks,
+                    train_step *t)
+{
+    t->start = tool_now();
+    t->samples = u->batch * accumulated(plan);
+    int status = passes(l, plan, u, scale, t->step, hooks, &t->loss);
+    t->computed = tool_now();
+    if (!status && plan->local_steps <= 1 && hooks->gradients)
+        status = hooks->gradients(hooks->ctx, l, &t->skipped);
+    t->averaged = tool_now();
+    t->exposed = t->averaged - t->computed;
+    if (!status && !t->skipped)
+        optimize(l, plan, planned_rate(plan->rate, t->step, t->steps, plan->warm_up));
+    if (!status && models_are_due(plan, t) && hooks->models) {
+        double before = tool_now();
+        status = hooks->models(hooks->ctx, l);
+        t->exposed = tool_now() - before;
+    }
+    t->end = tool_now();
+    return status;
+}
+
+size_t train_steps(const model *m, const train_plan *plan, int ranks, size_t *per_epoch)
+{
+    batches b;
+    if (batches_create(&b, plan->seed, 0, ranks, m->train_samples, plan->global_batch))
+        return 0;
+    *per_epoch = b.steps_per_epoch / accumulated(plan);
+    batches_free(&b);
+    return !*per_epoch ? 0 : plan->steps ? plan->steps : plan->epochs * *per_epoch;
+}
+
+int train_run(learner *l, const train_plan *plan, int first, int last, int ranks, const train_hooks *hooks)
 {
     union_batch u;
-    int status = union_create(&u, l, plan, first, last, ranks);
+    size_t per_epoch, steps = train_steps(l->model, plan, ranks, &per_epoch);
+    int status = steps ? union_create(&u, l, plan, first, last, ranks) : -2;
     if (status)
         return status;
-    size_t steps = plan->steps ? plan->steps : plan->epochs * u.parts[0].steps_per_epoch;
-    timings t = {calloc(steps, sizeof(double)), calloc(steps, sizeof(double))};
-    status = t.step && t.sync ? run_steps(l, plan, &u, ranks, steps, hooks, &t, out) : -1;
-    free(t.step);
-    free(t.sync);
+    /* With `ranks` processes each gives a part whose mean over the ranks must be sum / global batch; alone, the sum. */
+    float share = first == last ? (float)ranks : 1.0f;
+    float scale = share / (float)(plan->global_batch * accumulated(plan));
+    for (size_t step = 0; step < steps && !status; step++) {
+        train_step t = {.step = step, .steps = steps};
+        status = one_step(l, plan, &u, scale, hooks, &t);
+        if (!status && hooks->stepped)
+            status = hooks->stepped(hooks->ctx, l, &t);
+    }
     union_free(&u);
     return status;
 }

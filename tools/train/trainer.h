@@ -1,20 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * The training loop: gradient of the own part of each batch, mean over the ranks, one step of the optimizer. How the
- * gradients are averaged is a function, so that the loop does not know whether it runs on one rank or many, exactly or
- * compressed.
+ * The training loop: gradient of the own part of each batch, mean over the ranks, one step of the optimizer. How means are
+ * formed is left to hooks, so that the loop does not know whether it runs on one rank or many, exactly or compressed.
  */
 #ifndef COSET_TOOLS_TRAIN_TRAINER_H
 #define COSET_TOOLS_TRAIN_TRAINER_H
 #include "train/batches.h"
 #include "train/model.h"
+#include "train/optimizer.h"
 
 #include <stdbool.h>
 
 typedef struct {
     size_t global_batch, steps; /* steps 0: epochs * steps per epoch */
     size_t epochs;
-    float rate, momentum;
+    size_t accumulate;  /* batches per step; 0 or 1: one */
+    size_t local_steps; /* > 1: local SGD, models are averaged every so many steps and gradients never */
+    optimizer_kind optimizer;
+    float rate, momentum, decay; /* decay: AdamW's, of matrices */
+    size_t warm_up;              /* steps */
     uint64_t seed;
 } train_plan;
 
@@ -22,41 +26,47 @@ typedef struct {
 typedef struct {
     model *model;
     size_t total;
-    float *weights, *velocity, *grads;
-    float **weight, **grad; /* one pointer per parameter */
-    bool grads_are_ours;
+    float *weights, *first, *second; /* second: AdamW only, else NULL */
+    float **weight, **grad;          /* one pointer per parameter */
+    float *grads;                    /* memory of its own for gradients; NULL: grad points into buckets */
+    adamw_powers powers;
 } learner;
 
-/* `grads` holds model_total(m) floats (memory of coset_alloc, say); NULL: the learner allocates. Initial weights are set.
- * Returns 0, or -1 if memory is short. The model stays the caller's. */
-int learner_create(learner *l, model *m, uint64_t seed, float *grads);
+/* With initial weights. own_grads: gradients in memory of its own; else the caller sets grad[]. Returns 0, or -1 if memory
+ * is short. The model stays the caller's. */
+int learner_create(learner *l, model *m, const train_plan *plan, bool own_grads);
 void learner_free(learner *l);
 /* Elements of all parameters together. */
 size_t model_total(const model *m);
 /* FNV-1a (64 bits) of the weights' bytes: equal weights, equal hash. */
 uint64_t learner_hash(const learner *l);
 
-/* Figures of a run, of this rank. */
+/* One step of this rank. Times are tool_now(). */
 typedef struct {
-    size_t steps;
-    double step_s, sync_s; /* medians over the steps */
-    double sync_share;     /* time in sync / time in all steps */
-    double last_loss;      /* mean loss of the samples of the last epoch, over the ranks that `sync` averages */
-} train_figures;
+    size_t step, steps, samples; /* samples: of this rank */
+    double loss;                 /* mean over this rank's samples */
+    double start, computed, averaged, end;
+    double exposed; /* seconds of waiting for means */
+    bool skipped;   /* the optimizer took no step */
+} train_step;
 
+/* All may be NULL; those that return int return 0, or an exit status after a line on standard error. */
 typedef struct {
-    /* grads = mean over the ranks of grads. Returns 0, or an exit status after a line on standard error. */
-    int (*sync)(void *ctx, float *grads, size_t count);
-    /* *value = mean over the ranks of *value. Returns as sync. */
-    int (*mean)(void *ctx, double *value);
-    /* After each step; may be NULL. */
-    void (*progress)(void *ctx, size_t step, size_t steps, double loss);
+    /* Before a backward pass; `last` of those whose gradients add up in this step. */
+    int (*backward)(void *ctx, bool last);
+    model_ready ready; /* during that last one */
+    /* After it: l->grad become means over the ranks, and may point elsewhere. *skip: leave the optimizer's step out. */
+    int (*gradients)(void *ctx, learner *l, bool *skip);
+    /* Local SGD: weights become means over the ranks. */
+    int (*models)(void *ctx, learner *l);
+    int (*stepped)(void *ctx, const learner *l, const train_step *step);
     void *ctx;
 } train_hooks;
 
+/* How many steps the plan takes on `ranks` ranks: 0 if the batch is too small or too large for the data. */
+size_t train_steps(const model *m, const train_plan *plan, int ranks, size_t *per_epoch);
 /* Trains on the parts of the ranks first..last of `ranks` (one rank of a job: first == last; one process that replays
  * them all: 0..ranks-1). Returns 0 or what a hook returned; -1 if memory is short; -2 if the batch is too small or too
  * large for the data. */
-int train_run(learner *l, const train_plan *plan, int first, int last, int ranks, const train_hooks *hooks,
-              train_figures *out);
+int train_run(learner *l, const train_plan *plan, int first, int last, int ranks, const train_hooks *hooks);
 #endif

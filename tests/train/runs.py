@@ -1,0 +1,136 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Whole runs of coset train: what they report, what changes no bit, what happens when a rank is killed."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+COSET = sys.argv[1]
+KEYS = {"model", "ranks", "codec", "final_loss", "final_accuracy", "step_ms", "exposed_ms", "bytes_per_step",
+        "bits_per_coord", "weights_identical", "weights_hash"}
+PARAMETERS = 50826
+GRADIENTS = 4 * PARAMETERS
+
+
+def run(*arguments, **environment):
+    return subprocess.run([COSET, "train", *arguments], capture_output=True, text=True, timeout=100, check=False,
+                          env={**os.environ, **environment})
+
+
+def train(*arguments, **environment):
+    result = run("--json", "-", "--check-weights", *arguments, **environment)
+    assert result.returncode == 0, (arguments, result.stderr)
+    report = json.loads(result.stdout)
+    assert KEYS <= report.keys() and report["weights_identical"], report
+    return report
+
+
+def every_way_learns():
+    """Weights are compared at every step (--check-weights); the bytes are those of the algorithm."""
+    for transport in ("shm", "threads"):
+        exact = train("--epochs", "4", "--transport", transport)
+        assert exact["final_accuracy"] > 0.9 and exact["one_rank_difference"] < 1e-4, exact
+        assert GRADIENTS <= exact["bytes_per_step"] < GRADIENTS + 2000, exact
+    half = train("--epochs", "4", "--codec", "bf16")
+    assert half["final_accuracy"] > 0.9 and GRADIENTS / 2 <= half["bytes_per_step"] < GRADIENTS / 2 + 2000, half
+    compressed = train("--epochs", "4", "--codec", "lattice", "--budget", "0.05")
+    assert compressed["final_accuracy"] > 0.9 and compressed["bytes_per_step"] * 3 < GRADIENTS, compressed
+    clipped = train("--epochs", "4", "--clip", "1", "--optimizer", "adamw", "--accumulate", "2")
+    assert clipped["final_accuracy"] > 0.8, clipped
+    local = train("--epochs", "4", "--local-steps", "5", "-n", "3")
+    assert local["final_accuracy"] > 0.9 and local["bytes_per_step"] * 3 < GRADIENTS, local
+    train("--epochs", "4", "--local-steps", "5", "--codec", "lattice")
+    train("--model", "gpt", "--size", "tiny", "--steps", "8", "--codec", "lattice")
+
+
+def buckets_change_no_bit():
+    """In rank order: one parameter per bucket, a few, or all in one; and the transport neither."""
+    for codec in ("none", "lattice"):
+        hashes = {train("-n", "3", "--epochs", "2", "--codec", codec, "--clip", "0.5", "--bucket-mb", size, "--transport", t,
+                        COSET_RANK_ORDER="1")["weights_hash"]
+                  for size, t in (("0.001", "shm"), ("1", "shm"), ("25", "threads"))}
+        assert len(hashes) == 1, (codec, hashes)
+
+
+def seeds_change_bits():
+    assert train("--epochs", "1")["weights_hash"] != train("--epochs", "1", "--seed", "2")["weights_hash"]
+
+
+def children(pid):
+    """In the order in which they were started."""
+    found = [int(p) for p in pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return sorted(found)
+
+
+def a_killed_rank_is_named_by_all_others():
+    job = subprocess.Popen([COSET, "train", "-n", "3", "--transport", "shm", "--epochs", "50000"], stderr=subprocess.PIPE,
+                           stdout=subprocess.DEVNULL, text=True)
+    deadline = time.monotonic() + 20
+    ranks = []
+    while time.monotonic() < deadline:
+        ranks = children(job.pid)
+        # past its start: a rank in mid-training has used processor time
+        if len(ranks) == 3 and all(used(pid) > 30 for pid in ranks):
+            break
+        time.sleep(0.02)
+    assert len(ranks) == 3, ranks
+    os.kill(ranks[1], signal.SIGKILL)
+    begun = time.monotonic()
+    _, errors = job.communicate(timeout=30)
+    assert job.returncode != 0, errors
+    assert time.monotonic() - begun < 20, errors
+    for rank in (0, 2):
+        mine = [line for line in errors.splitlines() if f"rank {rank}:" in line]
+        assert mine and "rank 1" in mine[0], errors
+
+
+def used(pid):
+    """Clock ticks of processor time."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def files_are_written(folder):
+    trace, svg = folder / "trace.json", folder / "loss.svg"
+    train("--model", "gpt", "--size", "tiny", "--steps", "20", "--trace", str(trace), "--bucket-mb", "0.01")
+    events = [e for e in json.loads(trace.read_text())["traceEvents"] if e["ph"] == "X"]
+    assert {e["pid"] for e in events} == {0, 1}
+    for rank in (0, 1):
+        mine = [e for e in events if e["pid"] == rank]
+        backward = [e for e in mine if e["cat"] == "backward"]
+        assert len(backward) == 20 and len([e for e in mine if e["cat"] == "exposed"]) == 20
+        starts = [e["ts"] for e in mine if e["cat"] == "bucket"]
+        during = [t for t in starts if any(b["ts"] <= t <= b["ts"] + b["dur"] for b in backward)]
+        assert during, "no bucket moved while backward ran"
+        assert all(e["dur"] >= 0 and e["ts"] >= 0 for e in mine)
+    result = run("--steps", "20", "--plot", str(svg))
+    if result.returncode == 2 and "gnuplot" in result.stderr:
+        return
+    assert result.returncode == 0 and svg.read_text().lstrip().startswith("<?xml"), result.stderr
+
+
+def bad_input_is_one_line():
+    for bad in (["--batch", "1"], ["--budget", "0.1"], ["--codec", "lattice", "--budget", "0.1", "--bits", "3"],
+                ["--size", "tiny"], ["--model", "cnn"], ["--compare", "--codec", "eden"], ["--clip", "0"],
+                ["--local-steps", "4", "--clip", "1"], ["--accumulate", "1000"]):
+        result = run(*bad)
+        assert result.returncode == 2 and result.stderr.count("\n") == 1 and not result.stdout, (bad, result)
+
+
+def main():
+    bad_input_is_one_line()
+    every_way_learns()
+    buckets_change_no_bit()
+    seeds_change_bits()
+    a_killed_rank_is_named_by_all_others()
+    with tempfile.TemporaryDirectory() as folder:
+        files_are_written(pathlib.Path(folder))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "train/plot.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+int plot_possible(void)
+{
+    const char *path = getenv("PATH");
+    char *copy = strdup(path ? path : ""), *rest = NULL, file[4096];
+    int found = 0;
+    for (char *dir = copy ? strtok_r(copy, ":", &rest) : NULL; dir && !found; dir = strtok_r(NULL, ":", &rest)) {
+        snprintf(file, sizeof file, "%s/gnuplot", dir);
+        found = access(file, X_OK) == 0;
+    }
+    free(copy);
+    return found;
+}
+
+/* A point is the mean of so many steps that a curve has at most this many points. */
+enum { MOST_POINTS = 400 };
+
+static void write_data(FILE *out, const plot_curve *c, int over_bytes)
+{
+    size_t width = (c->steps + MOST_POINTS - 1) / MOST_POINTS;
+    double sent = 0;
+    for (size_t at = 0; at + width <= c->steps && width; at += width) {
+        double loss = 0;
+        for (size_t i = at; i < at + width; i++) {
+            loss += c->loss[i] / (double)width;
+            sent += c->sent[i];
+        }
+        fprintf(out, "%.9g %.9g\n", over_bytes ? sent / 1e6 : (double)(at + width), loss);
+    }
+    fprintf(out, "e\n");
+}
+
+static void write_panel(FILE *out, const plot_curve *curves, size_t count, int over_bytes)
+{
+    fprintf(out, "set xlabel '%s'\n%s\nplot ", over_bytes ? "megabytes sent by a rank" : "step",
+            over_bytes ? "set logscale x" : "unset logscale x");
+    for (size_t i = 0; i < count; i++)
+        fprintf(out, "%s'-' with lines linewidth 2 title '%s'", i ? ", " : "", curves[i].label);
+    fprintf(out, "\n");
+    for (size_t i = 0; i < count; i++)
+        write_data(out, &curves[i], over_bytes);
+}
+
+int plot_write(const char *command, const char *path, const plot_curve *curves, size_t count)
+{
+    signal(SIGPIPE, SIG_IGN); /* a gnuplot that gives up is an exit status, not our end */
+    FILE *out = popen("gnuplot", "w");
+    if (out) {
+        fprintf(out,
+                "set terminal svg size 800,900 background '#ffffff'\nset output '%s'\nset multiplot layout 2,1\n"
+                "set grid\nset ylabel 'training loss'\n",
+                path);
+        write_panel(out, curves, count, 0);
+        write_panel(out, curves, count, 1);
+        fprintf(out, "unset multiplot\n");
+    }
+    if (out && pclose(out) == 0)
+        return 0;
+    fprintf(stderr, "%s: gnuplot could not write %s\n", command, path);
+    return -1;
+}
