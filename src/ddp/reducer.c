@@ -142,6 +142,7 @@ static coset_status make_memory(coset_ddp *d, coset_error *why)
     w->params = &d->params;
     w->layout = &d->layout;
     w->memory = d->memory;
+    w->rank_order = d->comm->settings.rank_order;
     w->threaded = d->comm->settings.progress == COSET_PROGRESS_THREAD;
     if (cst_worker_start(w) != COSET_OK)
         return cst_fail(why, COSET_ERR_SYSTEM, -1, "could not start the reducer's thread");

@@ -21,6 +21,10 @@ static void add_report(coset_mean_report *sum, const coset_mean_report *r)
     sum->exact += r->exact;
 }
 
+/*
+ * Owners of blocks are dealt over all tensors of a call, and an owner's own vector enters the mean unquantised; so what is
+ * in a call shows in the last bits. In rank order each tensor is a call of its own, and buckets change nothing.
+ */
 static coset_status move_compressed(cst_worker *w, const cst_bucket *b)
 {
     for (size_t i = 0; i < b->count; i++) {
@@ -29,10 +33,14 @@ static coset_status move_compressed(cst_worker *w, const cst_bucket *b)
         void *grad = w->memory + w->layout->offset[param];
         w->spans[i] = (coset_span){p->id, grad, grad, p->count};
     }
-    coset_mean_report report = COSET_MEAN_REPORT_INIT;
-    coset_status status = coset_mean_allreduce(w->mean, w->spans, b->count, b->dtype, w->comm, &report);
-    if (status == COSET_OK)
-        add_report(&w->compressed, &report);
+    size_t per_call = w->rank_order ? 1 : b->count;
+    coset_status status = COSET_OK;
+    for (size_t i = 0; i < b->count && status == COSET_OK; i += per_call) {
+        coset_mean_report report = COSET_MEAN_REPORT_INIT;
+        status = coset_mean_allreduce(w->mean, w->spans + i, per_call, b->dtype, w->comm, &report);
+        if (status == COSET_OK)
+            add_report(&w->compressed, &report);
+    }
     return status;
 }
 

@@ -24,6 +24,7 @@ typedef struct {
     coset_span *spans;            /* nparams entries */
     coset_mean_report compressed; /* summed over the step */
     uint64_t cpu_ns;              /* of this step */
+    int rank_order;               /* results must not depend on buckets */
     int threaded;
     pthread_t thread;
     pthread_mutex_t lock; /* of the fields below */
