@@ -5,7 +5,8 @@ include(CMakePackageConfigHelpers)
 install(TARGETS coset EXPORT coset-targets
   LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
   INCLUDES DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
-install(FILES include/coset.h include/coset_transport.h DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
+install(FILES include/coset.h include/coset_mean.h include/coset_ddp.h include/coset_transport.h
+  DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 
 set(COSET_CMAKE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/coset)
 install(EXPORT coset-targets NAMESPACE coset:: DESTINATION ${COSET_CMAKE_DIR})

@@ -31,6 +31,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef struct coset_ddp coset_ddp;
 
@@ -126,6 +127,7 @@ coset_status coset_ddp_bucket_report(const coset_ddp *ddp, size_t index, coset_d
 coset_status coset_ddp_save(const coset_ddp *ddp, void *buf, size_t *bytes);
 coset_status coset_ddp_load(coset_ddp *ddp, const void *buf, size_t bytes);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif

@@ -43,6 +43,7 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+#pragma GCC visibility push(default)
 
 typedef struct coset_mean coset_mean;   /* options and what is remembered of each tensor */
 typedef struct coset_round coset_round; /* one call under way */
@@ -160,6 +161,7 @@ coset_status coset_mean_allreduce(coset_mean *mean, const coset_span *spans, siz
 coset_status coset_mean_save(const coset_mean *mean, void *buf, size_t *bytes);
 coset_status coset_mean_load(coset_mean *mean, const void *buf, size_t bytes);
 
+#pragma GCC visibility pop
 #ifdef __cplusplus
 }
 #endif
