@@ -76,7 +76,7 @@ static void cores(void **state)
 /* Ranks 0..n-1 on hosts by `digits` in base n: every assignment is visited. */
 static void check_assignment(int n, int digits)
 {
-    cst_place place[5];
+    cst_place place[5] = {{{0}, {0}, 0, 0}};
     int wanted_host[5], on[5];
     memset(place, 0, sizeof place);
     for (int r = 0; r < n; r++, digits /= n) {

@@ -155,9 +155,12 @@ coset_status cst_engine_open(cst_engine *e, int *fds, coset_error *why)
 
 void cst_engine_close(cst_engine *e)
 {
-    for (int r = 0; r < e->size; r++)
+    for (int r = 0; r < e->size; r++) {
         if (!e->peers[r].closed)
             cst_engine_end_peer(e, r, COSET_ERR_ABORTED);
+        while (e->peers[r].early)
+            cst_early_drop(&e->peers[r], e->peers[r].early);
+    }
     cst_close(e->epoll);
     free_memory(e);
 }
