@@ -23,6 +23,8 @@
 
 /* Early messages kept for a peer, with their overhead: room for a few segments and hundreds of small messages. */
 #define CST_EARLY_BYTES (256u << 10)
+/* Longest message. The library cuts longer ones; a head that claims more is nonsense. */
+#define CST_MESSAGE_BYTES (64u << 20)
 /* Read ahead: enough for several small messages in one call, little enough to be copied. */
 #define CST_STAGE_BYTES 4096
 

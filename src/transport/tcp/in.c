@@ -42,7 +42,7 @@ static cst_early *keep(cst_tcp_peer *p, cst_link *l, const cst_head *head)
 {
     bool fits = p->early_bytes + EARLY_OVERHEAD <= CST_EARLY_BYTES &&
                 head->bytes <= CST_EARLY_BYTES - p->early_bytes - EARLY_OVERHEAD;
-    if ((!fits && !p->posted) || head->bytes > SIZE_MAX / 2)
+    if (!fits && !p->posted)
         return NULL;
     cst_early *early = malloc(sizeof *early + (size_t)head->bytes);
     if (!early)
@@ -123,6 +123,10 @@ static void head_done(cst_engine *e, cst_link *l)
 {
     if (!cst_head_read(l->in.part, &l->in.head)) {
         nonsense(e, l, "it has sent bytes that are no head of a message");
+        return;
+    }
+    if (l->in.head.bytes > CST_MESSAGE_BYTES) {
+        nonsense(e, l, "it has announced a message longer than any may be");
         return;
     }
     if (e->on_entry)
@@ -219,7 +223,7 @@ static void use_stage(cst_engine *e, cst_link *l)
 /* Where the next bytes of payload go: pieces of memory, *bytes in all. The message is not moved on. */
 static int payload_pieces(const cst_engine *e, const cst_incoming *in, struct iovec *piece, size_t *bytes)
 {
-    size_t left = in->left < SIZE_MAX / 2 ? (size_t)in->left : SIZE_MAX / 2;
+    size_t left = (size_t)in->left;
     if (in->msg) {
         cst_cursor at = in->cursor;
         return cst_cursor_slice(&at, left, piece, PIECES - 1, bytes);

@@ -157,7 +157,7 @@ static coset_status create(const coset_oob *oob, const coset_transport_config *c
     status = t && settled ? COSET_OK : cst_fail(why, COSET_ERR_MEMORY, -1, "out of memory");
     if (!status) {
         t->base = (coset_transport){&cst_transport_tcp, oob->rank, oob->size};
-        t->caps = (coset_transport_caps){sizeof t->caps, COSET_CAN_SLEEP, SEGMENT_BYTES, 0, SPINS};
+        t->caps = (coset_transport_caps){sizeof t->caps, COSET_CAN_SLEEP, SEGMENT_BYTES, CST_MESSAGE_BYTES, SPINS};
         t->settled = settled;
         status = open_parts(t, config, &fds, why);
     }
@@ -214,7 +214,7 @@ static void counters(const coset_transport *transport, coset_transport_counters 
 static bool check_msg(const tcp *t, const coset_msg *msg, size_t *bytes)
 {
     return msg->peer >= 0 && msg->peer < t->base.size && msg->peer != t->base.rank &&
-           cst_iov_bytes(msg->iov, msg->iovcnt, bytes) && *bytes < SIZE_MAX / 2;
+           cst_iov_bytes(msg->iov, msg->iovcnt, bytes) && *bytes <= CST_MESSAGE_BYTES;
 }
 
 static coset_status isend(coset_transport *transport, coset_msg *msg)
