@@ -16,6 +16,15 @@ void cst_tools_init(cst_tools *tools, int cpu_level, uint64_t seed)
     cst_checksum_keys(seed, tools->keys);
 }
 
+uint32_t cst_next_block(size_t rest)
+{
+    if (rest >= CST_BLOCK)
+        return CST_BLOCK;
+    uint32_t n = cst_padded_length(rest);
+    bool wasteful = n > CST_UNIT && rest < n - n / 8;
+    return wasteful ? n / 2 : (uint32_t)rest;
+}
+
 cst_lattice_block cst_block_geometry(const cst_tools *tools, const cst_block_id *id, cst_block_desc desc)
 {
     return (cst_lattice_block){

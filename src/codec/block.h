@@ -32,6 +32,10 @@ typedef struct {
 
 void cst_tools_init(cst_tools *tools, int cpu_level, uint64_t seed);
 
+/* Coordinates of the next block when `rest` >= 1 remain: 4096; at the end fewer, so cut that padding to a power of two
+ * wastes no more than an eighth (2100 = 2048 + 52). */
+uint32_t cst_next_block(size_t rest);
+
 /* Which block, and with which randomness. */
 typedef struct {
     cst_stream_root root;

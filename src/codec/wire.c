@@ -120,6 +120,24 @@ coset_status cst_frame_expect(const cst_frame_header *h, const cst_frame_header 
     return COSET_OK;
 }
 
+void cst_body_seal(uint8_t *frame, const cst_frame_header *header, size_t used, size_t capacity)
+{
+    cst_frame_header h = *header;
+    h.payload = CST_FRAME_HEADER;
+    h.used = used;
+    cst_writer hash = cst_writer_of(frame + CST_FRAME_HEADER, 8);
+    cst_put(&hash, cst_bytes_hash(frame + CST_BODY_AT, used - CST_BODY_AT, 0), 8);
+    memset(frame + used, 0, capacity - used);
+    cst_frame_seal(frame, &h);
+}
+
+bool cst_body_open(const uint8_t *frame, const cst_frame_header *h, cst_reader *body)
+{
+    *body = cst_reader_of(frame + CST_FRAME_HEADER, (size_t)(h->used - CST_FRAME_HEADER));
+    uint64_t hash = cst_get64(body);
+    return !body->bad && hash == cst_bytes_hash(body->at, (size_t)(body->end - body->at), 0);
+}
+
 /* Which codes use a class, and up to where; which need a step. */
 static const struct {
     uint8_t class_low, class_high;

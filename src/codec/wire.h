@@ -56,6 +56,11 @@ coset_status cst_frame_open(const uint8_t *frame, size_t bytes, cst_frame_header
 /* Is `h` the frame that must come from `want->sender` now? Kind, round, sender, receiver, call: CORRUPT (replayed or
  * misdirected); agreement: MISMATCH naming the peer. */
 coset_status cst_frame_expect(const cst_frame_header *h, const cst_frame_header *want, coset_error *why);
+/* Frames without tables: 8 bytes of hash follow the header, then the body, which ends at `used`. seal: writes header and
+ * hash and clears frame[used .. capacity). open: the body after cst_frame_open; false if it is damaged. */
+enum { CST_BODY_AT = CST_FRAME_HEADER + 8 };
+void cst_body_seal(uint8_t *frame, const cst_frame_header *h, size_t used, size_t capacity);
+bool cst_body_open(const uint8_t *frame, const cst_frame_header *h, cst_reader *body);
 /* 64-bit hash of bytes; detects damage, keeps out nobody who wants to deceive. */
 uint64_t cst_bytes_hash(const void *bytes, size_t n, uint64_t seed);
 

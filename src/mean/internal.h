@@ -56,6 +56,7 @@ struct cst_protocol {
 };
 
 extern const cst_protocol cst_sharded_star;
+extern const cst_protocol cst_codec_star; /* sharded-star with a baseline codec */
 
 /* Counts a transfer in the report and hands it out. */
 coset_status cst_hand_out(coset_round *round, coset_xfer *xfer, coset_xfer_kind kind, const void *send, void *recv, size_t bytes,

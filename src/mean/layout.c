@@ -3,18 +3,8 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
-#include "kernels/block.h"
 
 #include <stdlib.h>
-
-uint32_t cst_next_block(size_t rest)
-{
-    if (rest >= CST_BLOCK)
-        return CST_BLOCK;
-    uint32_t n = cst_padded_length(rest);
-    bool wasteful = n > CST_UNIT && rest < n - n / 8;
-    return wasteful ? n / 2 : (uint32_t)rest;
-}
 
 uint32_t cst_blocks_of(size_t count)
 {

@@ -8,7 +8,8 @@
  */
 #ifndef CST_MEAN_LAYOUT_H
 #define CST_MEAN_LAYOUT_H
-#include <coset.h>
+#include "codec/block.h"
+
 #include <coset_mean.h>
 
 #include <stddef.h>
@@ -29,8 +30,7 @@ typedef struct {
     size_t coords, padded; /* of all blocks */
 } cst_layout;
 
-/* Coordinates of the next block when `rest` >= 1 remain, and how many blocks `count` coordinates make. */
-uint32_t cst_next_block(size_t rest);
+/* How many blocks `count` coordinates make. */
 uint32_t cst_blocks_of(size_t count);
 
 /* MEMORY, or ARGUMENT when there are more than 2^32 - 1 blocks. */

@@ -2,6 +2,7 @@
 /* Options, creation, and what is common to the calls of all protocols (include/coset_mean.h). */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "codec/codec.h"
 #include "codec/portable.h"
 #include "cpu/cpu.h"
 #include "cpu/fpmode.h"
@@ -57,8 +58,8 @@ static coset_status choose_codec(coset_mean *mean, const char *codec, coset_erro
             mean->plan.exact = codecs[i].exact;
             return COSET_OK;
         }
-    return cst_fail(why, COSET_ERR_ARGUMENT, -1, "codec \"%s\": this protocol has lattice, lattice:z, lattice:e8, "
-                    "lattice:entropy and none", codec);
+    return cst_fail(why, COSET_ERR_ARGUMENT, -1, "codec \"%s\": there are lattice, lattice:z, lattice:e8, "
+                    "lattice:entropy, none, eden, qsgd, suresh, terngrad, natural, correlated", codec);
 }
 
 /* What the planner aims at, a little under what is allowed: statistics and steps are known to a few percent. */
@@ -79,8 +80,13 @@ static coset_status configure(coset_mean *mean, const coset_mean_options *o, cos
     if (!mean->protocol)
         return cst_fail(why, COSET_ERR_ARGUMENT, -1, "protocol \"%s\": there is sharded-star", name);
     coset_status status = check_numbers(o, why);
-    if (!status)
+    if (!status && cst_codec_known(codec)) {
+        if (mean->protocol != &cst_sharded_star)
+            return cst_fail(why, COSET_ERR_ARGUMENT, -1, "codec \"%s\" goes with the protocol sharded-star", codec);
+        mean->protocol = &cst_codec_star;
+    } else if (!status) {
         status = choose_codec(mean, codec, why);
+    }
     if (status)
         return status;
     double budget = o->error_budget > 0 ? o->error_budget : 0.05;

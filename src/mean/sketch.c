@@ -84,27 +84,6 @@ void cst_sketch_free(cst_sketch *s)
     *s = (cst_sketch){0};
 }
 
-/* The body has a hash of its own in front: frames of these kinds have no tables. */
-static void seal(const cst_writer *w, const cst_frame_header *header, uint8_t *frame, size_t capacity)
-{
-    cst_frame_header h = *header;
-    h.payload = CST_FRAME_HEADER;
-    h.used = (uint64_t)(w->at - frame);
-    cst_writer hash = cst_writer_of(frame + CST_FRAME_HEADER, 8);
-    cst_put(&hash, cst_bytes_hash(frame + CST_FRAME_HEADER + 8, (size_t)h.used - CST_FRAME_HEADER - 8, 0), 8);
-    memset(frame + h.used, 0, capacity - (size_t)h.used);
-    cst_frame_seal(frame, &h);
-}
-
-static cst_reader body_of(const uint8_t *frame, const cst_frame_header *h)
-{
-    cst_reader r = cst_reader_of(frame + CST_FRAME_HEADER, (size_t)(h->used - CST_FRAME_HEADER));
-    uint64_t hash = cst_get64(&r);
-    if (!r.bad && hash != cst_bytes_hash(r.at, (size_t)(r.end - r.at), 0))
-        r.bad = true;
-    return r;
-}
-
 static void put_float(cst_writer *w, float x)
 {
     uint32_t bits;
@@ -123,7 +102,7 @@ static float get_float(cst_reader *r)
 void cst_sketch_write(const cst_sketch *s, int owner, const cst_frame_header *header, uint8_t *frame)
 {
     cst_writer w = cst_writer_of(frame, s->up_bytes);
-    cst_room(&w, CST_FRAME_HEADER + 8);
+    cst_room(&w, CST_BODY_AT);
     for (uint32_t i = 0; i < s->nruns; i++) {
         const cst_sketch_run *run = &s->runs[i];
         if (run->owner != owner)
@@ -136,7 +115,7 @@ void cst_sketch_write(const cst_sketch *s, int owner, const cst_frame_header *he
                 put_float(&w, finite ? x[k] : NAN);
         }
     }
-    seal(&w, header, frame, s->up_bytes);
+    cst_body_seal(frame, header, (size_t)(w.at - frame), s->up_bytes);
 }
 
 typedef struct {
@@ -214,15 +193,14 @@ coset_status cst_sketch_answer(const cst_sketch *s, const uint8_t *frames, const
         status = cst_frame_open(in, s->up_bytes, &h, why);
         if (status)
             break;
-        from[u] = body_of(in, &h);
-        if (from[u].bad)
+        if (!cst_body_open(in, &h, &from[u]))
             status = cst_fail(why, COSET_ERR_CORRUPT, u, "the sketch of rank %d is damaged", u);
     }
     if (!status) {
         cst_writer w = cst_writer_of(frame, s->down_bytes);
-        cst_room(&w, CST_FRAME_HEADER + 8);
+        cst_room(&w, CST_BODY_AT);
         answer_runs(s, from, exponents, &w);
-        seal(&w, header, frame, s->down_bytes);
+        cst_body_seal(frame, header, (size_t)(w.at - frame), s->down_bytes);
     }
     free(from);
     free(exponents);
@@ -231,11 +209,12 @@ coset_status cst_sketch_answer(const cst_sketch *s, const uint8_t *frames, const
 
 coset_status cst_sketch_take(cst_sketch *s, int owner, const uint8_t *frame, const cst_frame_header *header, coset_error *why)
 {
-    cst_reader r = body_of(frame, header);
+    cst_reader r;
+    bool good = cst_body_open(frame, header, &r);
     for (uint32_t i = 0; i < s->nruns; i++)
         for (int e = 0; s->runs[i].owner == owner && e < ENERGIES; e++)
             s->runs[i].told[e] = cst_get16(&r);
-    if (r.bad || r.at != r.end)
+    if (!good || r.bad || r.at != r.end)
         return cst_fail(why, COSET_ERR_CORRUPT, owner, "the statistics of rank %d are damaged", owner);
     return COSET_OK;
 }

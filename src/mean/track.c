@@ -107,7 +107,7 @@ uint64_t cst_tensor_hash(const cst_tensor *t, uint64_t seed)
 
 size_t cst_track_bytes(const cst_track *track)
 {
-    size_t bytes = CST_FRAME_HEADER + 8;
+    size_t bytes = CST_BODY_AT;
     for (size_t i = 0; i < track->capacity; i++)
         if (track->slots[i])
             bytes += RECORD + (track->slots[i]->known ? (size_t)4 * track->slots[i]->nblocks : 0);
@@ -143,18 +143,14 @@ coset_status cst_track_save(const cst_track *track, uint64_t agreement, uint8_t 
             sorted[k++] = track->slots[i];
     qsort(sorted, k, sizeof *sorted, by_id);
     cst_writer w = cst_writer_of(out, bytes);
-    cst_room(&w, CST_FRAME_HEADER + 8);
+    cst_room(&w, CST_BODY_AT);
     for (size_t i = 0; i < k; i++)
         tensor_write(&w, sorted[i]);
     free(sorted);
     if (w.full)
         return COSET_ERR_ARGUMENT;
-    size_t used = (size_t)(w.at - out), body = used - CST_FRAME_HEADER - 8;
-    cst_writer hash = cst_writer_of(out + CST_FRAME_HEADER, 8);
-    cst_put(&hash, cst_bytes_hash(out + CST_FRAME_HEADER + 8, body, 0), 8);
-    cst_frame_header h = {.kind = CST_FRAME_STATE, .agreement = agreement, .payload = CST_FRAME_HEADER, .used = used,
-                          .blocks = (uint32_t)k, .receiver = CST_TO_ALL};
-    cst_frame_seal(out, &h);
+    cst_frame_header h = {.kind = CST_FRAME_STATE, .agreement = agreement, .blocks = (uint32_t)k, .receiver = CST_TO_ALL};
+    cst_body_seal(out, &h, (size_t)(w.at - out), (size_t)(w.at - out));
     return COSET_OK;
 }
 
@@ -199,9 +195,8 @@ coset_status cst_track_load(cst_track *track, uint64_t agreement, const uint8_t 
     if (h.agreement != agreement)
         return cst_fail(why, COSET_ERR_MISMATCH, -1,
                         "the state was saved with other options, another number of ranks or another seed");
-    cst_reader r = cst_reader_of(in + CST_FRAME_HEADER, (size_t)h.used - CST_FRAME_HEADER);
-    uint64_t hash = cst_get64(&r);
-    if (r.bad || hash != cst_bytes_hash(r.at, (size_t)(r.end - r.at), 0))
+    cst_reader r;
+    if (!cst_body_open(in, &h, &r))
         return cst_fail(why, COSET_ERR_CORRUPT, -1, "the saved state is damaged");
     cst_track loaded = {0};
     bool no_memory = false, good = true;
