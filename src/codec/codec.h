@@ -36,7 +36,7 @@ typedef struct {
     /* One "key=value" or "flag" of the parameters; false: not one of this codec's. */
     bool (*set)(cst_codec *codec, const char *key, const char *value);
     size_t (*bytes)(const cst_codec *codec, size_t n);
-    void (*measure)(const cst_codec *codec, const float *x, size_t n, float out[CST_CODEC_MEASURES]);
+    void (*measure)(const cst_codec *codec, const cst_codec_key *key, const float *x, size_t n, float out[CST_CODEC_MEASURES]);
     void (*encode)(const cst_codec *codec, const cst_codec_key *key, const float *x, size_t n, uint8_t *out);
     /* False if the bytes cannot be a code. */
     bool (*decode)(const cst_codec *codec, const cst_codec_key *key, const uint8_t *in, size_t n, float *out);

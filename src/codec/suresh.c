@@ -62,20 +62,15 @@ static void range_of(const float *y, uint32_t n, float *low, float *high)
     }
 }
 
-static void correlated_measure(const cst_codec *codec, const float *x, size_t n, float out[CST_CODEC_MEASURES])
+static void correlated_measure(const cst_codec *codec, const cst_codec_key *key, const float *x, size_t n,
+                               float out[CST_CODEC_MEASURES])
 {
-    /* The rotated range depends on the signs: a norm that bounds it for any of them. */
     out[0] = out[1] = -INFINITY;
-    for (uint32_t take; n; n -= take, x += take) {
-        take = cst_next_block(n);
-        float low, high;
-        range_of(x, take, &low, &high);
-        if (codec->rotated) {
-            /* sub-Gaussian: 5.5 deviations cover all but one coordinate in 10^7; what lies beyond is clamped */
-            float bound = 5.5f * (float)sqrt(codec->tools->norm->stats(x, take).energy / take);
-            low = low == low ? -bound : low;
-            high = high == high ? bound : high;
-        }
+    uint32_t take, block = 0;
+    for (size_t at = 0; at < n; at += take, block++) {
+        take = cst_next_block(n - at);
+        float y[CST_BLOCK], low, high;
+        range_of(y, prepare(codec, key, block, x + at, take, y), &low, &high);
         out[0] = -low > out[0] || low != low ? -low : out[0];
         out[1] = high > out[1] || high != high ? high : out[1];
     }

@@ -138,6 +138,43 @@ bool cst_body_open(const uint8_t *frame, const cst_frame_header *h, cst_reader *
     return !body->bad && hash == cst_bytes_hash(body->at, (size_t)(body->end - body->at), 0);
 }
 
+static uint64_t brief_tag(const cst_frame_header *h)
+{
+    uint8_t bytes[20];
+    cst_writer w = cst_writer_of(bytes, sizeof bytes);
+    cst_put(&w, CST_WIRE_FORMAT, 1);
+    cst_put(&w, h->kind, 1);
+    cst_put(&w, h->round, 2);
+    cst_put(&w, h->sender, 2);
+    cst_put(&w, h->receiver, 2);
+    cst_put(&w, h->call, 4);
+    cst_put(&w, h->agreement, 8);
+    return cst_bytes_hash(bytes, sizeof bytes, 0);
+}
+
+void cst_brief_seal(uint8_t *frame, const cst_frame_header *h, size_t bytes)
+{
+    cst_writer w = cst_writer_of(frame, CST_BRIEF_HEADER);
+    cst_put(&w, brief_tag(h), 8);
+    cst_put(&w, cst_bytes_hash(frame + CST_BRIEF_HEADER, bytes - CST_BRIEF_HEADER, 0), 8);
+}
+
+coset_status cst_brief_open(const uint8_t *frame, size_t bytes, const cst_frame_header *want, cst_reader *body, coset_error *why)
+{
+    int peer = want->sender;
+    *body = cst_reader_of(frame, bytes);
+    uint64_t tag = cst_get64(body), hash = cst_get64(body);
+    if (body->bad)
+        return cst_fail(why, COSET_ERR_CORRUPT, peer, "a frame of %zu bytes is too short for its header", bytes);
+    if (tag != brief_tag(want))
+        return cst_fail(why, COSET_ERR_MISMATCH, peer,
+                        "rank %d has other options, tensors or statistics for this compressed mean: all ranks need the same, "
+                        "also after loading a saved state", peer);
+    if (hash != cst_bytes_hash(body->at, (size_t)(body->end - body->at), 0))
+        return cst_fail(why, COSET_ERR_CORRUPT, peer, "the sketch or statistics of rank %d are damaged", peer);
+    return COSET_OK;
+}
+
 /* Which codes use a class, and up to where; which need a step. */
 static const struct {
     uint8_t class_low, class_high;

@@ -61,6 +61,12 @@ coset_status cst_frame_expect(const cst_frame_header *h, const cst_frame_header 
 enum { CST_BODY_AT = CST_FRAME_HEADER + 8 };
 void cst_body_seal(uint8_t *frame, const cst_frame_header *h, size_t used, size_t capacity);
 bool cst_body_open(const uint8_t *frame, const cst_frame_header *h, cst_reader *body);
+/* Brief frames (SKETCH, STATS), where a full header would outweigh what is in them: 8 bytes that stand for kind, round,
+ * sender, receiver, call and agreement, 8 bytes of hash over the body, the body to the end of the buffer. open: CORRUPT, or
+ * MISMATCH if the first 8 bytes are not what `want` makes. */
+enum { CST_BRIEF_HEADER = 16 };
+void cst_brief_seal(uint8_t *frame, const cst_frame_header *h, size_t bytes);
+coset_status cst_brief_open(const uint8_t *frame, size_t bytes, const cst_frame_header *want, cst_reader *body, coset_error *why);
 /* 64-bit hash of bytes; detects damage, keeps out nobody who wants to deceive. */
 uint64_t cst_bytes_hash(const void *bytes, size_t n, uint64_t seed);
 

@@ -131,7 +131,8 @@ static coset_status send_range(coset_round *round, coset_xfer *xfer)
     if (status)
         return status;
     float own[CST_CODEC_MEASURES];
-    codec_of(round)->ops->measure(codec_of(round), s->x, round->layout.coords, own);
+    cst_codec_key key = key_of(round, 0, CST_PHASE_UP, round->mean->rank);
+    codec_of(round)->ops->measure(codec_of(round), &key, s->x, round->layout.coords, own);
     for (int i = 0; i < CST_CODEC_MEASURES; i++)
         cst_put_float(s->send + CST_BODY_AT + 4 * i, own[i]);
     cst_frame_header h = header_of(round, PASS_RANGE, round->mean->rank, CST_TO_ALL);
@@ -220,7 +221,7 @@ static coset_status send_down(coset_round *round, coset_xfer *xfer)
         return status;
     cst_codec_key key = key_of(round, rank, CST_PHASE_DOWN, rank);
     if (codec->ops->measures) /* the mean's own range: it is narrower than that of the inputs */
-        codec->ops->measure(codec, s->x + chunk_begin(round, rank), count, key.common);
+        codec->ops->measure(codec, &key, s->x + chunk_begin(round, rank), count, key.common);
     codec->ops->encode(codec, &key, s->x + chunk_begin(round, rank), count, s->send + CST_BODY_AT);
     cst_frame_header h = header_of(round, PASS_DOWN, rank, CST_TO_ALL);
     cst_body_seal(s->send, &h, CST_BODY_AT + codec->ops->bytes(codec, count), bytes);

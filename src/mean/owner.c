@@ -323,7 +323,7 @@ static cst_plan plan_mean(const cst_owner *o, const block_now *b, double d2)
                          b->largest_step / sqrt(factor));
 }
 
-static bool code_floats(const coding *c)
+static bool code_with_error(const coding *c)
 {
     const block_now *b = c->b;
     double root = sqrt(cst_rotation_energy(b->layout->n));
@@ -339,6 +339,16 @@ static bool code_floats(const coding *c)
         return code_wide(c, mean);
     }
     return d.code == CST_CODE_ENTROPY ? code_entropy(c, d) : code_modulo(c, d);
+}
+
+/* A frame's last blocks may find a little less room than was expected: then they take a little less. */
+static bool code_floats(coding *c)
+{
+    const double coarser = 1.3;
+    for (int attempt = 0; attempt < 4; attempt++, c->d2 *= coarser)
+        if (code_with_error(c))
+            return true;
+    return false;
 }
 
 static double vector_at(const cst_gathered *g, int u, uint32_t n, uint32_t i)
@@ -551,27 +561,34 @@ static double error_left(const group_work *w, const block_now *now, const group_
     return fmax(cst_error_down(&s->options.rules, s->beta, s2, now->mean_error), least / s->options.rules.ranks);
 }
 
-/* By how much D2 must grow so that what is expected of the group keeps within the frame's size: a quarter at most. */
+/* Factor on D2 that makes what is expected of the group keep within the frame's size: up to a quarter more; and where bits
+ * are given instead of a budget, down to a third less, to use what is left (but for some deviations of the estimate: more for entropy codes, whose length
+ * turns out too late to change anything). */
 static double rate_control(group_work *w, const group_now *g)
 {
     const cst_shared *s = w->o->listen.shared;
-    double bits = 0, coords = 0;
+    double bits = 0, coords = 0, doubt = 0;
     for (uint32_t b = w->begin; b < w->end; b++) {
         const block_now *now = &w->now[b - w->begin];
         w->planned += 8.0 * s->plan[b].down_bytes;
         if (w->o->done[b - w->o->first] || !now->g->complete || now->g->exact || now->g->wide || !now->measured)
             continue;
         cst_plan p = plan_mean(w->o, now, error_left(w, now, g));
-        p.bits *= p.code == CST_CODE_ENTROPY || w->modulo_planned == 0 ? 1 : w->modulo_spent / w->modulo_planned;
+        bool modulo = p.code != CST_CODE_ENTROPY;
+        p.bits *= !modulo || w->modulo_planned == 0 ? 1 : w->modulo_spent / w->modulo_planned;
         if (p.bits < HUGE_VAL && now->s2 + now->r2 > 0) {
             bits += p.bits * now->layout->n;
             coords += now->layout->n;
+            doubt += (modulo ? 5 : 9) * (double)now->layout->n; /* bits^2 */
         }
     }
     if (coords == 0 || w->round > 0)
         return 1;
     double over = (w->spent + bits - w->room * w->planned / w->planned_all) / coords;
-    return over <= 0 ? 1 : fmin(cst_exp2(2 * over), 1.25);
+    if (over > 0)
+        return fmin(cst_exp2(2 * over), 1.25);
+    over += sqrt(doubt) / coords;
+    return s->options.bits > 0 && over < 0 ? fmax(cst_exp2(2 * over), 0.67) : 1;
 }
 
 /* `bits` went into the frame; none: an entropy code, which will take about what was planned. */

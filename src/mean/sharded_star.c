@@ -164,10 +164,9 @@ static coset_status send_sketches(coset_round *round, coset_xfer *xfer)
     coset_status status = make_alltoall(&s->extra, n, s->sketch.up_bytes);
     if (status)
         return status;
-    for (int j = 0; j < n; j++) {
-        cst_frame_header h = header_of(round, CST_FRAME_SKETCH, 0, round->mean->rank, j);
-        cst_sketch_write(&s->sketch, j, &h, s->extra.send + s->extra.bytes * (size_t)j);
-    }
+    cst_frame_header h = header_of(round, CST_FRAME_SKETCH, 0, 0, 0);
+    for (int j = 0; j < n; j++)
+        cst_sketch_write(&s->sketch, j, h, s->extra.send + s->extra.bytes * (size_t)j);
     s->at = AT_SKETCHES;
     return cst_hand_out(round, xfer, COSET_XFER_ALLTOALL, s->extra.send, s->extra.recv, s->extra.bytes, COSET_U8);
 }
@@ -175,20 +174,12 @@ static coset_status send_sketches(coset_round *round, coset_xfer *xfer)
 static coset_status send_statistics(coset_round *round, coset_xfer *xfer)
 {
     star *s = state_of(round);
-    int n = round->mean->size, rank = round->mean->rank;
-    for (int u = 0; u < n; u++) {
-        cst_frame_header h;
-        coset_status status = open_frame(round, s->extra.recv + s->extra.bytes * (size_t)u, s->extra.bytes,
-                                         header_of(round, CST_FRAME_SKETCH, 0, u, rank), &h);
-        if (status)
-            return status;
-    }
     buffers sketches = s->extra;
     s->extra = (buffers){0};
-    cst_frame_header h = header_of(round, CST_FRAME_STATS, 0, rank, CST_TO_ALL);
-    coset_status status = make_allgather(&s->extra, n, s->sketch.down_bytes);
+    cst_frame_header h = header_of(round, CST_FRAME_SKETCH, 0, 0, 0);
+    coset_status status = make_allgather(&s->extra, round->mean->size, s->sketch.down_bytes);
     if (!status)
-        status = cst_sketch_answer(&s->sketch, sketches.recv, &h, s->extra.send, &round->mean->error);
+        status = cst_sketch_answer(&s->sketch, sketches.recv, h, s->extra.send, &round->mean->error);
     buffers_free(&sketches);
     if (status)
         return status;
@@ -201,11 +192,7 @@ static coset_status take_statistics(coset_round *round)
     star *s = state_of(round);
     for (int j = 0; j < round->mean->size; j++) {
         const uint8_t *frame = s->extra.recv + s->extra.bytes * (size_t)j;
-        cst_frame_header h;
-        coset_status status =
-            open_frame(round, frame, s->extra.bytes, header_of(round, CST_FRAME_STATS, 0, j, CST_TO_ALL), &h);
-        if (!status)
-            status = cst_sketch_take(&s->sketch, j, frame, &h, &round->mean->error);
+        coset_status status = cst_sketch_take(&s->sketch, j, frame, header_of(round, CST_FRAME_STATS, 0, 0, 0), &round->mean->error);
         if (status)
             return status;
     }

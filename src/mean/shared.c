@@ -217,8 +217,9 @@ static void size_frames(cst_shared *s)
             up += (size_t)cst_stream_overhead(f.up_streamed) + slack(f.up_entropy, 0.003, 1);
         /* The owner's step follows the spread as measured; n - 1 differences per coordinate say how well it was known. */
         double coded = f.down_entropy + f.down_modulo, measured = 4 / sqrt(s->options.rules.ranks - 1.0);
+        double drift = !s->options.fresh ? 0.004 : s->options.rules.ranks < 16 ? 0.03 : 0.015;
         if (coded > 0)
-            down += (size_t)cst_stream_overhead(f.down_streamed) + slack(coded, s->options.fresh ? 0.03 : 0.004, measured);
+            down += (size_t)cst_stream_overhead(f.down_streamed) + slack(coded, drift, measured);
         if (f.down_entropy > 0)
             down += slack(f.down_entropy, 0, 1);
         if (f.down_modulo > 0)
@@ -252,7 +253,7 @@ static void fit_bits(cst_shared *s, cached_plan *cache, uint32_t *weights)
         double n = s->options.rules.ranks, coords = (double)s->layout->coords;
         double bits = 8 * n * (double)(s->up_bytes + s->down_bytes) / coords;
         double too_many = bits - s->options.bits;
-        if (too_many <= 0.004 && too_many > -0.02)
+        if (too_many <= 0.004 && too_many > -0.01)
             return;
         s->beta *= cst_exp2(too_many > 4 ? 4 : too_many < -4 ? -4 : too_many + (i > 2 ? 0.004 : 0));
         if (s->beta < 1e-9 || s->beta > 1e6)

@@ -10,13 +10,14 @@
 /* What an owner tells of a run: s^2, energy of the mean (s^2/n in it), energy of the vectors. */
 enum { ENERGIES = 3 };
 
-/* Coordinates per block. Pooled over a tensor, 1024 of them (2048 for two ranks) say s^2 and the energy of the mean to a few
- * percent; more than 16 of a block would cost more than they save. */
+/* Coordinates per block. Pooled over a tensor, 1024 of them and more say s^2 and the energy of the mean to a few percent (512
+ * of many ranks, whose differences all count); more than 16 of a block would cost more than they save. */
 static uint32_t samples_of(const cst_sketch *s, const cst_sketch_run *run)
 {
-    uint32_t blocks = s->tensors[s->layout->blocks[run->first].span]->nblocks, enough = s->ranks == 2 ? 2048 : 1024;
+    uint32_t blocks = s->tensors[s->layout->blocks[run->first].span]->nblocks;
+    uint32_t enough = s->ranks == 2 ? 2048 : s->ranks < 16 ? 1024 : 512;
     uint32_t samples = (enough + blocks - 1) / blocks;
-    return samples < 4 ? 4 : samples > 16 ? 16 : samples;
+    return samples < 2 ? 2 : samples > 16 ? 16 : samples;
 }
 
 static bool wants(const cst_tensor *t)
@@ -50,8 +51,8 @@ static void size_frames(cst_sketch *s)
         s->down_bytes = down > s->down_bytes ? down : s->down_bytes;
     }
     if (s->nruns) {
-        s->up_bytes += CST_FRAME_HEADER + 8;
-        s->down_bytes += CST_FRAME_HEADER + 8;
+        s->up_bytes += CST_BRIEF_HEADER;
+        s->down_bytes += CST_BRIEF_HEADER;
     }
 }
 
@@ -99,10 +100,19 @@ static float get_float(cst_reader *r)
     return x;
 }
 
-void cst_sketch_write(const cst_sketch *s, int owner, const cst_frame_header *header, uint8_t *frame)
+static cst_frame_header filled(cst_frame_header h, cst_frame_kind kind, int sender, int receiver)
 {
+    h.kind = (uint8_t)kind;
+    h.sender = (uint16_t)sender;
+    h.receiver = (uint16_t)receiver;
+    return h;
+}
+
+void cst_sketch_write(const cst_sketch *s, int owner, cst_frame_header header, uint8_t *frame)
+{
+    memset(frame, 0, s->up_bytes);
     cst_writer w = cst_writer_of(frame, s->up_bytes);
-    cst_room(&w, CST_BODY_AT);
+    cst_room(&w, CST_BRIEF_HEADER);
     for (uint32_t i = 0; i < s->nruns; i++) {
         const cst_sketch_run *run = &s->runs[i];
         if (run->owner != owner)
@@ -115,7 +125,8 @@ void cst_sketch_write(const cst_sketch *s, int owner, const cst_frame_header *he
                 put_float(&w, finite ? x[k] : NAN);
         }
     }
-    cst_body_seal(frame, header, (size_t)(w.at - frame), s->up_bytes);
+    header = filled(header, CST_FRAME_SKETCH, s->rank, owner);
+    cst_brief_seal(frame, &header, s->up_bytes);
 }
 
 typedef struct {
@@ -181,42 +192,38 @@ static void answer_runs(const cst_sketch *s, cst_reader *from, int *exponents, c
     }
 }
 
-coset_status cst_sketch_answer(const cst_sketch *s, const uint8_t *frames, const cst_frame_header *header, uint8_t *frame,
+coset_status cst_sketch_answer(const cst_sketch *s, const uint8_t *frames, cst_frame_header header, uint8_t *frame,
                                coset_error *why)
 {
     cst_reader *from = calloc((size_t)s->ranks, sizeof *from);
     int *exponents = calloc((size_t)s->ranks, sizeof *exponents);
     coset_status status = from && exponents ? COSET_OK : cst_fail(why, COSET_ERR_MEMORY, -1, "no memory for sketches");
     for (int u = 0; !status && u < s->ranks; u++) {
-        cst_frame_header h;
-        const uint8_t *in = frames + s->up_bytes * (size_t)u;
-        status = cst_frame_open(in, s->up_bytes, &h, why);
-        if (status)
-            break;
-        if (!cst_body_open(in, &h, &from[u]))
-            status = cst_fail(why, COSET_ERR_CORRUPT, u, "the sketch of rank %d is damaged", u);
+        cst_frame_header want = filled(header, CST_FRAME_SKETCH, u, s->rank);
+        status = cst_brief_open(frames + s->up_bytes * (size_t)u, s->up_bytes, &want, &from[u], why);
     }
     if (!status) {
         cst_writer w = cst_writer_of(frame, s->down_bytes);
-        cst_room(&w, CST_BODY_AT);
+        memset(frame, 0, s->down_bytes);
+        cst_room(&w, CST_BRIEF_HEADER);
         answer_runs(s, from, exponents, &w);
-        cst_body_seal(frame, header, (size_t)(w.at - frame), s->down_bytes);
+        header = filled(header, CST_FRAME_STATS, s->rank, CST_TO_ALL);
+        cst_brief_seal(frame, &header, s->down_bytes);
     }
     free(from);
     free(exponents);
     return status;
 }
 
-coset_status cst_sketch_take(cst_sketch *s, int owner, const uint8_t *frame, const cst_frame_header *header, coset_error *why)
+coset_status cst_sketch_take(cst_sketch *s, int owner, const uint8_t *frame, cst_frame_header header, coset_error *why)
 {
     cst_reader r;
-    bool good = cst_body_open(frame, header, &r);
-    for (uint32_t i = 0; i < s->nruns; i++)
+    header = filled(header, CST_FRAME_STATS, owner, CST_TO_ALL);
+    coset_status status = cst_brief_open(frame, s->down_bytes, &header, &r, why);
+    for (uint32_t i = 0; !status && i < s->nruns; i++)
         for (int e = 0; s->runs[i].owner == owner && e < ENERGIES; e++)
             s->runs[i].told[e] = cst_get16(&r);
-    if (!good || r.bad || r.at != r.end)
-        return cst_fail(why, COSET_ERR_CORRUPT, owner, "the statistics of rank %d are damaged", owner);
-    return COSET_OK;
+    return status;
 }
 
 /* Means over runs first .. end of one tensor, in units of 2^(2 unit). */

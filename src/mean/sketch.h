@@ -32,13 +32,12 @@ coset_status cst_sketch_init(cst_sketch *s, const cst_layout *layout, cst_tensor
                              int rank, int ranks);
 void cst_sketch_free(cst_sketch *s);
 
-/* The frame for one owner (the own one too), and the frame for all from what came: frames[rank * up_bytes], headers
- * checked by the caller. CORRUPT, MEMORY. */
-void cst_sketch_write(const cst_sketch *s, int owner, const cst_frame_header *header, uint8_t *frame);
-coset_status cst_sketch_answer(const cst_sketch *s, const uint8_t *frames, const cst_frame_header *header, uint8_t *frame,
+/* The frame for one owner (the own one too), and the frame for all from what came: frames[rank * up_bytes]. `header` says
+ * what belongs to the call; kind, sender and receiver are filled in here. CORRUPT, MISMATCH, MEMORY. */
+void cst_sketch_write(const cst_sketch *s, int owner, cst_frame_header header, uint8_t *frame);
+coset_status cst_sketch_answer(const cst_sketch *s, const uint8_t *frames, cst_frame_header header, uint8_t *frame,
                                coset_error *why);
 /* Takes in what `owner` tells; and, when all have told, sets the tensors' statistics. */
-coset_status cst_sketch_take(cst_sketch *s, int owner, const uint8_t *frame, const cst_frame_header *header,
-                             coset_error *why);
+coset_status cst_sketch_take(cst_sketch *s, int owner, const uint8_t *frame, cst_frame_header header, coset_error *why);
 void cst_sketch_conclude(cst_sketch *s);
 #endif
