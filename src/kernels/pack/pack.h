@@ -39,7 +39,8 @@ typedef struct {
 
 extern const cst_class_info cst_classes[CST_CLASS_MAX + 1];
 
-/* Classes are 4, 7, 8, 10..32, and even ones from 34 to 64: others have the modulus of a cheaper one. */
+/* Classes are 4, 7, 8, 10..32 and the even ones from 34 to 64: 5, 6 and 9 have the modulus of a cheaper one, and two
+ * digits take whole bits. */
 static inline bool cst_class_valid(uint32_t k)
 {
     return k <= CST_CLASS_MAX && cst_classes[k].digits != 0;
