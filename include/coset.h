@@ -180,7 +180,8 @@ coset_status coset_comm_shrink(coset_comm *comm, coset_comm **survivors);
 /* Makes every pending and later operation on every rank return COSET_ERR_ABORTED. Local, never blocks, any thread. */
 coset_status coset_comm_abort(coset_comm *comm, const char *why);
 /* Frees the communicator; NULL is a no-op. Not collective: says goodbye and waits (bounded) until no peer can still
- * write into this rank's memory. Outstanding requests complete with COSET_ERR_ABORTED first. */
+ * write into this rank's memory. Outstanding requests end with COSET_ERR_ABORTED first, their callbacks are called, and
+ * they are freed: their handles are invalid afterwards. */
 coset_status coset_comm_destroy(coset_comm *comm);
 
 /* The first error that poisoned the communicator, else the last one of a call on it. Any thread. Returns out->status. */

@@ -35,6 +35,7 @@ typedef struct {
     pthread_mutex_t lock;       /* of the fields below */
     cst_operation *head, *tail; /* collectives; the head is under way */
     cst_operation *pairwise;    /* sends and receives, all under way at once */
+    coset_request *requests;    /* all that have not been freed */
     int uncollected;            /* requests ended and not waited for */
     int event_fd;               /* readable while uncollected > 0; -1 until asked for */
 } cst_queue;

@@ -203,6 +203,23 @@ static void ring_progress_thread(coset_comm *c)
     cst_bell_ring(&c->progress.bell);
 }
 
+static void keep_request(cst_queue *q, coset_request *r)
+{
+    r->next = q->requests;
+    r->link = &q->requests;
+    if (r->next)
+        r->next->link = &r->next;
+    q->requests = r;
+}
+
+static void drop_request(coset_request *r)
+{
+    *r->link = r->next;
+    if (r->next)
+        r->next->link = r->link;
+    free(r);
+}
+
 static coset_status enqueue(coset_comm *c, const cst_operation *op, coset_request **out)
 {
     if (queued(c) >= MOST_QUEUED)
@@ -214,6 +231,7 @@ static coset_status enqueue(coset_comm *c, const cst_operation *op, coset_reques
     r->op = *op;
     r->op.request = r;
     pthread_mutex_lock(&c->queue.lock);
+    keep_request(&c->queue, r);
     if (is_pairwise(op)) {
         atomic_fetch_add(&c->queue.ticket, 1);
         number_pairwise(c, &r->op);
@@ -414,10 +432,11 @@ coset_status cst_request_wait(coset_request *r, cst_deadline deadline)
 
 void cst_request_free(coset_request *r)
 {
-    pthread_mutex_lock(&r->comm->queue.lock);
-    signal_uncollected(&r->comm->queue, -1);
-    pthread_mutex_unlock(&r->comm->queue.lock);
-    free(r);
+    cst_queue *q = &r->comm->queue;
+    pthread_mutex_lock(&q->lock);
+    signal_uncollected(q, -1);
+    drop_request(r);
+    pthread_mutex_unlock(&q->lock);
 }
 
 static void *progress_main(void *arg)
@@ -455,5 +474,7 @@ void cst_comm_cancel_all(coset_comm *c, coset_status status)
         return; /* a caller still drives: destroying under it is the user's error, but nothing is freed twice */
     drive_pairwise(c, status);
     drive_collectives(c, status);
+    while (c->queue.requests)
+        drop_request(c->queue.requests);
     leave_driver(c);
 }

@@ -6,6 +6,7 @@
 
 struct coset_request {
     coset_comm *comm;
+    coset_request *next, **link; /* of all requests that have not been freed; under the queue's lock */
     cst_operation op;
     _Atomic int ended; /* 1 when status is final */
     coset_status status;

@@ -225,6 +225,36 @@ static int all_of(coset_comm *c, space s, size_t n)
            group_want(c, coset_barrier(c), COSET_OK, "barrier");
 }
 
+static void note_abort(void *ctx, coset_status status)
+{
+    *(_Atomic int *)ctx = status;
+}
+
+/* Destroying a communicator ends what is under way, calls its callbacks and frees the requests (leak checkers watch). */
+static int destroyed_with_requests(coset_comm *c)
+{
+    static _Thread_local _Atomic int ended;
+    coset_comm *sub;
+    coset_request *r;
+    int32_t x = 0;
+    ended = COSET_OK;
+    if (coset_comm_size(c) == 1)
+        return 0;
+    if (group_want(c, coset_comm_split(c, 0, coset_comm_rank(c), &sub), COSET_OK, "split"))
+        return 1;
+    /* rank 0 never takes part, so it cannot end otherwise */
+    int bad = 0;
+    if (coset_comm_rank(c)) {
+        bad = group_want(c, coset_iallreduce(&x, &x, 1, COSET_I32, COSET_SUM, sub, &r), COSET_OK, "iallreduce");
+        if (!bad)
+            coset_request_on_complete(r, note_abort, &ended);
+    }
+    coset_comm_destroy(sub);
+    if (!bad && coset_comm_rank(c) && ended != COSET_ERR_ABORTED && ended != COSET_ERR_PEER)
+        bad = group_fail(c, "destroyed with a request: it ended with %s", coset_strerror((coset_status)ended));
+    return bad;
+}
+
 static int body(coset_comm *c, void *arg)
 {
     (void)arg;
@@ -235,7 +265,8 @@ static int body(coset_comm *c, void *arg)
               group_want(c, coset_alloc(c, room * 4, (void **)&mapped.b), COSET_OK, "alloc");
     for (size_t k = 0; k < sizeof counts / sizeof *counts && !bad; k++)
         bad = all_of(c, plain, counts[k]) || all_of(c, mapped, counts[k]);
-    bad = bad || asynchronous(c, plain) || asynchronous(c, mapped) || by_descriptor(c) || split(c);
+    bad = bad || asynchronous(c, plain) || asynchronous(c, mapped) || by_descriptor(c) || split(c) ||
+          destroyed_with_requests(c);
     free(plain.a);
     free(plain.b);
     return bad;
