@@ -13,10 +13,11 @@ extern char **environ;
 
 /* Every variable that any part of the library or the tool reads (docs/environment.md). */
 static const char *const known[] = {
-    "COSET_ALGO",        "COSET_CPU",        "COSET_DEAD_MS",  "COSET_DEBUG", "COSET_DEBUG_FILE", "COSET_FAULT",
-    "COSET_FLIGHT_FILE", "COSET_HOSTID",     "COSET_IFNAME",   "COSET_JOB",   "COSET_LATE_MS",    "COSET_LOCAL_RANK",
-    "COSET_LOCAL_SIZE",  "COSET_PORT_RANGE", "COSET_PROGRESS", "COSET_RANK",  "COSET_RANK_ORDER", "COSET_ROOT",
-    "COSET_SHM_METHOD",  "COSET_SIZE",       "COSET_SOCKETS",  "COSET_TRACE", "COSET_TRANSPORT",  "COSET_TUNING",
+    "COSET_ALGO",    "COSET_CPU",         "COSET_DEAD_MS",    "COSET_DEBUG",      "COSET_DEBUG_FILE",
+    "COSET_FAULT",   "COSET_FLIGHT_FILE", "COSET_HOSTID",     "COSET_IFNAME",     "COSET_JOB",
+    "COSET_LATE_MS", "COSET_LOCAL_RANK",  "COSET_LOCAL_SIZE", "COSET_PORT_RANGE", "COSET_PROGRESS",
+    "COSET_RANK",    "COSET_RANK_ORDER",  "COSET_ROOT",       "COSET_SHM_METHOD", "COSET_SIZE",
+    "COSET_SOCKETS", "COSET_TRANSPORT",
 };
 
 const char *cst_env(const char *name)
