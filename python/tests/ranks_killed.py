@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run by torchrun: rank 1 kills itself in the middle of training; the others must be told within seconds."""
+"""Run by torchrun with a backend and perhaps "hook": rank 1 kills itself in the middle of training; the others must be told within seconds."""
 import os
 import signal
 import sys
@@ -15,6 +15,8 @@ signal.signal(signal.SIGTERM, signal.SIG_IGN)  # torchrun ends the others as soo
 dist.init_process_group(sys.argv[1])
 rank = dist.get_rank()
 model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(500, 500))
+if "hook" in sys.argv:
+    model.register_comm_hook(coset.torch.LatticeState(objective="bits"), coset.torch.lattice_hook)
 for step in range(1000):
     if rank == 1 and step == 3:
         os.kill(os.getpid(), signal.SIGKILL)

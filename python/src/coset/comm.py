@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -181,7 +182,8 @@ class Comm:
         self.destroy()
 
     def __del__(self) -> None:
-        if getattr(self, "_handle", None) is not None:
+        # At the end of the process modules are half gone, and the end itself tells the peers.
+        if getattr(self, "_handle", None) is not None and not sys.is_finalizing():
             self.destroy()
 
     def __repr__(self) -> str:

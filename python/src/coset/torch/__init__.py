@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Coset for PyTorch: the process group "coset" (importing this registers it)."""
+"""Coset for PyTorch: compressed gradients for DDP, and the process group "coset" (importing this registers it)."""
+from .lattice import LatticeState, lattice_hook
 from .process_group import ProcessGroup, register
 
 register()
 
-__all__ = ["ProcessGroup"]
+__all__ = ["LatticeState", "ProcessGroup", "lattice_hook"]

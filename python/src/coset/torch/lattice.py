@@ -1,0 +1,302 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compressed gradients for DistributedDataParallel, over the process group that the user has:
+
+    ddp.register_comm_hook(coset.torch.LatticeState(error_budget=0.05), coset.torch.lattice_hook)
+
+One dispatcher thread issues all our collectives, on a group of our own, in one order on all ranks. For buckets 0, 1, 2
+(E exact small parameters, A and B the two phases of the exchange, + further rounds if something had to be repaired):
+
+    E0 A0  E1 A1 B0  E2 A2 B1 +0  B2 +1 +2
+
+So bucket k is encoded while bucket k-1 is on the wire. Nothing waits in a backend's thread or in a future's callback, and
+DDP's own collectives are on another group.
+"""
+# Annotations must be objects, not strings: DistributedDataParallel checks those of the hook.
+import logging
+import queue
+import statistics
+import threading
+import time
+import weakref
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from .._mean import Mean, MeanOptions, Round
+from ..errors import ArgumentError, MismatchError, UnsupportedError
+from ._engine import Engine, own_group
+
+_log = logging.getLogger("coset")
+_FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+# objective="time": steps measured with each way after the first ones, in which DDP and the statistics settle.
+_SETTLE_STEPS, _TRIAL_STEPS = 3, 4
+
+
+class _Bucket:
+    """One bucket on its way. `outputs` are views of its memory, so the result is where DDP wants it."""
+
+    def __init__(self, result: torch.Tensor, spans: list[tuple[int, torch.Tensor]], exact: list[torch.Tensor],
+                 last: bool) -> None:
+        self.result, self.spans, self.exact, self.last = result, spans, exact, last
+        self.small: torch.Tensor | None = None
+        self.small_wait: Callable[[], None] | None = None
+        self.round: Round | None = None
+        self.wait: Callable[[], None] | None = None
+        self.error: BaseException | None = None
+        self.begun: torch.futures.Future[None] = torch.futures.Future()
+        # A callback that raises is a failed future to C++ too; set_exception would be a success there.
+        self.future: torch.futures.Future[torch.Tensor] = self.begun.then(self._outcome)
+
+    def _outcome(self, _begun: Any) -> torch.Tensor:
+        if self.error is not None:
+            raise self.error
+        return self.result
+
+
+class _Trial:
+    """Which way is faster here: times whole steps, plain and compressed, and lets all ranks agree."""
+
+    def __init__(self) -> None:
+        self._steps = 0
+        self._since = 0.0
+        self._periods: dict[bool, list[float]] = {True: [], False: []}
+        self.plain = False
+        self.decided = False
+
+    def step_ended(self, agree: Callable[[list[float]], list[float]]) -> str | None:
+        """Called by the dispatcher at the end of every step; what there is to say to the user, once."""
+        now = time.perf_counter()
+        self._steps += 1
+        turn = self._steps - _SETTLE_STEPS
+        if turn > 0 and (turn - 1) % (_TRIAL_STEPS + 1):
+            self._periods[self.plain].append(now - self._since)
+        self._since = now
+        if turn == _TRIAL_STEPS + 1:
+            self.plain = True
+        if turn < 2 * (_TRIAL_STEPS + 1):
+            return None
+        compressed, plain = agree([statistics.median(self._periods[False]), statistics.median(self._periods[True])])
+        self.plain = plain <= compressed
+        self.decided = True
+        return (f"a step takes {1e3 * compressed:.1f} ms compressed, {1e3 * plain:.1f} ms plain: gradients are sent "
+                f"{'plain, since compression does not pay on this link' if self.plain else 'compressed'}")
+
+
+class LatticeState:
+    """Options and memory of lattice_hook; all ranks make it alike, after init_process_group.
+
+    process_group   the ranks that average (default: all); a group of our own is made from it
+    error_budget    excess variance of the mean that compression may add, as a fraction of the sampling variance
+    bits            if > 0: bits per coordinate and phase instead of the budget
+    objective       "time": measures some steps compressed and plain, and keeps what is faster on this link (it says which,
+                    through the logger "coset" and in report()); "bits": always compresses
+    mode            "sharded-star" (two rounds), or "homomorphic" (one all_reduce of codes)
+    min_elements    parameters that are smaller, or one-dimensional, are averaged exactly
+    cuda_staging    allows CUDA gradients, by way of pinned host memory (never measured on a GPU: off by default)
+    """
+
+    def __init__(self, process_group: dist.ProcessGroup | None = None, *, error_budget: float = 0.05, bits: float = 0,
+                 objective: str = "time", mode: str = "sharded-star", codec: str | None = None, seed: int = 0,
+                 min_elements: int = 1024, cuda_staging: bool = False) -> None:
+        if objective not in ("time", "bits"):
+            raise ArgumentError(f"objective {objective!r}: known are time, bits")
+        if mode not in ("sharded-star", "homomorphic"):
+            raise ArgumentError(f"mode {mode!r}: known are sharded-star, homomorphic")
+        self._engine = Engine(own_group(process_group))
+        options = MeanOptions(error_budget=error_budget, bits=bits, protocol=mode, codec=codec, seed=seed)
+        self._mean = Mean(dist.get_rank(self._engine.group), self._engine.size, options)
+        self._min_elements, self._cuda_staging = min_elements, cuda_staging
+        self._trial = _Trial() if objective == "time" else None
+        self._by_address: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
+        self._lock = threading.Lock()
+        self._totals: dict[str, float] = {}
+        self._steps = 0
+        self._error: BaseException | None = None
+        self._jobs: queue.SimpleQueue[_Bucket | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=_dispatch, args=(weakref.ref(self), self._jobs), name="coset-dispatcher",
+                                        daemon=True)
+        self._thread.start()
+
+    # -- what a bucket consists of -------------------------------------------------------------------------------
+
+    def _id(self, parameter: torch.Tensor) -> int:
+        """Parameters are numbered as they first come; that order is the same on all ranks."""
+        known = self._by_address.get(id(parameter))
+        if known is not None and known[0]() is parameter:
+            return known[1]
+        number = len(self._by_address) + 1
+        self._by_address[id(parameter)] = (weakref.ref(parameter), number)
+        return number
+
+    def _submit(self, result: torch.Tensor, pairs: Iterable[tuple[torch.Tensor, torch.Tensor]], last: bool) -> _Bucket:
+        """pairs: parameters and their gradients, which are averaged in place."""
+        spans, exact = [], []
+        for parameter, gradient in pairs:
+            number = self._id(parameter)
+            if parameter.dim() < 2 or parameter.numel() < self._min_elements or gradient.dtype not in _FLOATS:
+                exact.append(gradient)
+            else:
+                spans.append((number, gradient.reshape(-1)))
+        bucket = _Bucket(result, spans, exact, last)
+        if self._error is not None:
+            bucket.error = self._error
+            bucket.begun.set_result(None)
+        else:
+            self._jobs.put(bucket)
+        return bucket
+
+    # -- the dispatcher ------------------------------------------------------------------------------------------
+
+    def _start(self, bucket: _Bucket) -> None:
+        """E and A."""
+        if self._trial is not None and self._trial.plain:
+            bucket.exact += [gradient for _, gradient in bucket.spans]
+            bucket.spans = []
+        if bucket.exact:
+            bucket.small = torch.cat([g.reshape(-1) for g in bucket.exact])
+            bucket.small_wait = self._engine._wait(dist.all_reduce(bucket.small, group=self._engine.group, async_op=True))
+        if bucket.spans:
+            bucket.round = self._mean.begin([(number, g, g) for number, g in bucket.spans])
+            self._advance(bucket)
+
+    def _advance(self, bucket: _Bucket) -> bool:
+        """Waits for the transfer under way and starts the next; False when there is none."""
+        if bucket.round is None:
+            return False
+        if bucket.wait is not None:
+            bucket.wait()
+        transfer = bucket.round.next()
+        bucket.wait = None if transfer is None else self._engine.start(transfer)
+        if transfer is None:
+            self._add(bucket.round.end())
+            bucket.round = None
+        return transfer is not None
+
+    def _finish(self, bucket: _Bucket) -> None:
+        """All that is left."""
+        while self._advance(bucket):
+            pass
+        if bucket.small is not None and bucket.small_wait is not None:
+            bucket.small_wait()
+            bucket.small /= self._engine.size
+            offset = 0
+            for gradient in bucket.exact:
+                gradient.copy_(bucket.small[offset:offset + gradient.numel()].view(gradient.shape))
+                offset += gradient.numel()
+            self._add({"exact_elements": offset})
+        bucket.begun.set_result(None)
+        if bucket.last:
+            self._steps += 1
+            if self._trial is not None and not self._trial.decided:
+                said = self._trial.step_ended(self._agree)
+                if said and self._mean.rank == 0:
+                    _log.warning(said)
+
+    def _agree(self, numbers: list[float]) -> list[float]:
+        """The maximum over ranks."""
+        tensor = torch.tensor(numbers, dtype=torch.float64)
+        dist.all_reduce(tensor, dist.ReduceOp.MAX, group=self._engine.group)
+        return tensor.tolist()
+
+    def _add(self, facts: dict[str, float]) -> None:
+        with self._lock:
+            for name in ("coords", "bits_sent", "bits_received", "transfers", "repaired", "corrected", "refined", "exact",
+                         "exact_elements"):
+                self._totals[name] = self._totals.get(name, 0) + facts.get(name, 0)
+            for name in ("spread2", "mean2", "predicted_excess"):
+                if name in facts:
+                    self._totals[name] = facts[name]
+
+    def _fail(self, buckets: Iterable[_Bucket], error: BaseException) -> None:
+        self._error = error
+        for bucket in buckets:
+            bucket.error = error
+            bucket.round = None
+            bucket.begun.set_result(None)
+
+    # -- for users -----------------------------------------------------------------------------------------------
+
+    def report(self) -> dict[str, Any]:
+        """Totals since the start: coordinates, bits, repairs; "plain" if compression did not pay (see objective)."""
+        with self._lock:
+            totals = dict(self._totals)
+        coords = max(totals.get("coords", 0), 1)
+        return {"steps": self._steps, "plain": self._trial is not None and self._trial.plain,
+                "bits_per_coord_sent": totals.get("bits_sent", 0) / coords, **totals}
+
+    def state_dict(self) -> dict[str, Any]:
+        """What has been learnt of the gradients; the same on all ranks. Between steps only."""
+        return {"size": self._engine.size, "mean": self._mean.save()}
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """All ranks load what one of them saved; the model and the options must be the same."""
+        if state["size"] != self._engine.size:
+            raise MismatchError(f"the state is of {state['size']} ranks, here are {self._engine.size}")
+        self._mean.load(state["mean"])
+
+    def close(self) -> None:
+        """Ends the dispatcher. Happens by itself when the state is no longer used."""
+        self._jobs.put(None)
+        self._thread.join()
+
+    def __del__(self) -> None:
+        if hasattr(self, "_jobs"):
+            self._jobs.put(None)
+
+
+def _dispatch(owner: weakref.ref[LatticeState], jobs: queue.SimpleQueue[_Bucket | None]) -> None:
+    """The dispatcher's thread; holds the state only while there is work, so that it can be collected."""
+    underway: list[_Bucket] = []
+    while (bucket := jobs.get()) is not None:
+        state = owner()
+        if state is None:
+            return
+        underway.append(bucket)
+        try:
+            if state._error is not None:
+                raise state._error
+            _turn(state, underway, bucket.last)
+        except BaseException as error:  # noqa: BLE001 - given to everyone who waits
+            state._fail(underway, error)
+            underway = []
+        del state, bucket
+
+
+def _turn(state: LatticeState, underway: list[_Bucket], last: bool) -> None:
+    """One more bucket: A of it, B of the one before, the rest of the one before that. At the end of a step all the rest."""
+    state._start(underway[-1])
+    if len(underway) >= 2:
+        state._advance(underway[-2])
+    while len(underway) > (0 if last else 2):
+        state._finish(underway[0])
+        del underway[0]
+
+
+def lattice_hook(state: LatticeState, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
+    """The hook for DistributedDataParallel.register_comm_hook; see LatticeState."""
+    buffer = bucket.buffer()
+    if buffer.device.type != "cpu":
+        return _staged(state, bucket, buffer)
+    return state._submit(buffer, zip(bucket.parameters(), bucket.gradients(), strict=True), bucket.is_last()).future
+
+
+def _staged(state: LatticeState, bucket: dist.GradBucket, buffer: torch.Tensor) -> torch.futures.Future[torch.Tensor]:
+    """CUDA gradients: copied to pinned memory, averaged there, copied back when the future is done."""
+    if not state._cuda_staging:
+        raise UnsupportedError(f"gradients on {buffer.device}: LatticeState(cuda_staging=True) sends them through pinned host "
+                               "memory, which has not been measured; it needs a process group with a CPU backend (gloo)")
+    host = torch.empty(buffer.shape, dtype=buffer.dtype, pin_memory=True)
+    host.copy_(buffer)
+    views, offset = [], 0
+    for gradient in bucket.gradients():
+        views.append(host[offset:offset + gradient.numel()].view(gradient.shape))
+        offset += gradient.numel()
+    sent = state._submit(host, zip(bucket.parameters(), views, strict=True), bucket.is_last())
+
+    def back(done: torch.futures.Future[torch.Tensor]) -> torch.Tensor:
+        buffer.copy_(done.value())
+        return buffer
+
+    return sent.future.then(back)

@@ -1,0 +1,225 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Run by torchrun: lattice_hook over the backend named by the first argument. Not collected by pytest."""
+import copy
+import sys
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+
+import coset.torch
+from coset.torch import LatticeState, lattice_hook
+
+torch.set_num_threads(1)
+dist.init_process_group(sys.argv[1])
+RANK, SIZE = dist.get_rank(), dist.get_world_size()
+
+
+def mlp(dtype: torch.dtype = torch.float32) -> torch.nn.Module:
+    torch.manual_seed(0)
+    return torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.ReLU(), torch.nn.Linear(128, 128), torch.nn.ReLU(),
+                               torch.nn.Linear(128, 32)).to(dtype)
+
+
+def wrap(model: torch.nn.Module, **options: object) -> tuple[DistributedDataParallel, LatticeState]:
+    """Several buckets, always compressed."""
+    ddp_options = {k: options.pop(k) for k in ("find_unused_parameters", "gradient_as_bucket_view") if k in options}
+    ddp = DistributedDataParallel(model, bucket_cap_mb=0.05, **ddp_options)
+    state = LatticeState(**{"objective": "bits", **options})
+    ddp.register_comm_hook(state, lattice_hook)
+    return ddp, state
+
+
+def batch(step: int, rank: int = RANK, dtype: torch.dtype = torch.float32) -> torch.Tensor:
+    return torch.randn(32, 64, generator=torch.Generator().manual_seed(1000 * step + rank)).to(dtype)
+
+
+def loss_of(model: torch.nn.Module, x: torch.Tensor) -> torch.Tensor:
+    return (model(x) - x[:, :32]).square().mean()
+
+
+def assert_identical(*tensors: torch.Tensor) -> None:
+    """The same bits on all ranks."""
+    mine = torch.cat([t.detach().reshape(-1).view(torch.uint8) for t in tensors])
+    everyone = [torch.empty_like(mine) for _ in range(SIZE)]
+    dist.all_gather(everyone, mine)
+    assert all(torch.equal(e, mine) for e in everyone)
+
+
+def gradients(model: torch.nn.Module) -> list[torch.Tensor]:
+    return [p.grad.clone() for p in model.parameters()]
+
+
+def case_replicas_stay_identical_and_learn() -> None:
+    def train(compressed: bool) -> tuple[torch.nn.Module, float]:
+        if compressed:
+            ddp, state = wrap(mlp())
+        else:
+            ddp, state = DistributedDataParallel(mlp()), None
+        optimizer = torch.optim.Adam(ddp.parameters(), lr=1e-3)
+        for step in range(200):
+            optimizer.zero_grad()
+            loss_of(ddp, batch(step)).backward()
+            optimizer.step()
+        if state is not None:
+            report = state.report()
+            assert report["steps"] == 200 and 1 < report["bits_per_coord_sent"] < 6, report
+        with torch.no_grad():
+            return ddp.module, float(torch.stack([loss_of(ddp.module, batch(5000, r)) for r in range(SIZE)]).mean())
+
+    model, loss = train(True)
+    assert_identical(*model.parameters())
+    _, exact = train(False)
+    assert loss < 1.02 * exact, (loss, exact)
+
+
+def case_unbiased_within_the_budget() -> None:
+    """Over many calls the error's mean vanishes, and its variance is what the budget allows (half as much again: seven
+    calls' scatter is far less)."""
+    model = mlp()
+    ddp, state = wrap(model, error_budget=0.05)
+    per_rank = []
+    for rank in range(SIZE):
+        single = copy.deepcopy(model)
+        loss_of(single, batch(1, rank)).backward()
+        per_rank.append(torch.cat([g.reshape(-1) for p, g in zip(single.parameters(), gradients(single), strict=True)
+                                   if p.dim() > 1]))
+    exact = torch.stack(per_rank)
+    errors = []
+    for _ in range(40):
+        ddp.zero_grad()
+        loss_of(ddp, batch(1)).backward()
+        got = torch.cat([p.grad.reshape(-1) for p in model.parameters() if p.dim() > 1])
+        errors.append(got - exact.mean(0))
+    error = torch.stack(errors)
+    sampling = exact.var(0).sum() / SIZE
+    assert error.square().sum(1).mean() < 1.5 * 0.05 * sampling, (error.square().sum(1).mean(), sampling)
+    mean_error = error.mean(0).square().sum()
+    assert mean_error < 2 * error.square().sum(1).mean() / len(error), "biased"
+
+
+def case_small_and_one_dimensional_parameters_are_exact() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(64, 128), torch.nn.Linear(128, 4))
+    ddp, _ = wrap(model)
+    plain = DistributedDataParallel(copy.deepcopy(model))
+    loss = lambda m: (m(batch(0)) ** 2).mean()  # noqa: E731
+    loss(ddp).backward()
+    loss(plain).backward()
+    for (name, p), q in zip(model.named_parameters(), plain.parameters(), strict=True):
+        if p.dim() < 2 or p.numel() < 1024:
+            assert torch.allclose(p.grad, q.grad, rtol=1e-6, atol=0), name
+
+
+def case_gradient_accumulation() -> None:
+    model = mlp()
+    ddp, state = wrap(model)
+    for step in range(3):
+        with ddp.no_sync():
+            loss_of(ddp, batch(2 * step)).backward()
+        loss_of(ddp, batch(2 * step + 1)).backward()
+        assert_identical(*gradients(model))
+        ddp.zero_grad()
+    assert state.report()["steps"] == 3
+
+
+class _Branches(torch.nn.Module):
+    """Uses one of two layers, by step: parameters without a gradient in this one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.left, self.right, self.out = torch.nn.Linear(64, 64), torch.nn.Linear(64, 64), torch.nn.Linear(64, 32)
+
+    def forward(self, x: torch.Tensor, left: bool) -> torch.Tensor:
+        return self.out(self.left(x) if left else self.right(x))
+
+
+def case_unused_parameters() -> None:
+    ddp, _ = wrap(_Branches(), find_unused_parameters=True)
+    optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+    for step in range(6):
+        optimizer.zero_grad()
+        ddp(batch(step), step % 2 == 0).square().mean().backward()
+        optimizer.step()
+    assert_identical(*ddp.module.parameters())
+
+
+def case_views_and_every_float() -> None:
+    for dtype in (torch.float64, torch.float16, torch.bfloat16):
+        model = mlp(dtype)
+        ddp, _ = wrap(model, gradient_as_bucket_view=True)
+        for step in range(3):
+            ddp.zero_grad()
+            loss_of(ddp, batch(step, dtype=dtype)).backward()
+        assert_identical(*gradients(model))
+        assert all(torch.isfinite(g).all() for g in gradients(model))
+
+
+def case_infinite_gradients_arrive_everywhere() -> None:
+    """What GradScaler looks for: one rank overflows, all ranks see it and skip the step."""
+    model = mlp()
+    ddp, _ = wrap(model)
+    scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    before = [p.detach().clone() for p in model.parameters()]
+    x = batch(0)
+    if RANK == SIZE - 1:
+        x = x * float("inf")
+    scaler.scale(loss_of(ddp, x)).backward()
+    assert any(not torch.isfinite(g).all() for g in gradients(model))
+    scaler.step(optimizer)
+    scaler.update()
+    assert all(torch.equal(p, b) for p, b in zip(model.parameters(), before, strict=True))
+    assert scaler.get_scale() < 2.0**10
+    optimizer.zero_grad()
+    scaler.scale(loss_of(ddp, batch(1))).backward()
+    assert all(torch.isfinite(g).all() for g in gradients(model)), "it recovers"
+    assert_identical(*gradients(model))
+
+
+def case_state_is_saved_and_loaded() -> None:
+    model = mlp()
+    ddp, state = wrap(model)
+    for step in range(4):
+        loss_of(ddp, batch(step)).backward()
+    saved = state.state_dict()
+    other, fresh = wrap(mlp())
+    fresh.load_state_dict(saved)
+    assert fresh.state_dict()["mean"] == saved["mean"]
+    loss_of(other, batch(9)).backward()
+    assert_identical(*gradients(other.module))
+    try:
+        fresh.load_state_dict({"size": SIZE + 1, "mean": b""})
+    except coset.MismatchError:
+        return
+    raise AssertionError("a state of another number of ranks was taken")
+
+
+def case_time_objective_decides_alike() -> None:
+    ddp, state = wrap(mlp(), objective="time")
+    for step in range(16):
+        loss_of(ddp, batch(step)).backward()
+    chosen = torch.tensor([float(state.report()["plain"])])
+    assert_identical(chosen)
+    assert_identical(*gradients(ddp.module))
+
+
+def case_wrong_options() -> None:
+    for options in ({"mode": "tree"}, {"objective": "fun"}, {"error_budget": -1.0}, {"codec": "nosuch"}):
+        try:
+            LatticeState(**options)
+        except coset.ArgumentError:
+            continue
+        raise AssertionError(f"{options} was taken")
+
+
+if __name__ == "__main__":
+    for name, case in [(n, c) for n, c in globals().items() if n.startswith("case_")]:
+        try:
+            case()
+        except BaseException as error:
+            print(f"{name} failed on rank {RANK}: {error!r}", file=sys.stderr, flush=True)
+            raise
+        dist.barrier()
+        if RANK == 0:
+            print(name, "passed", flush=True)
+    dist.destroy_process_group()
