@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/iov.h"
 
+#include <stdint.h>
 #include <string.h>
 
 bool cst_iov_bytes(const struct iovec *iov, int count, size_t *bytes)
@@ -20,6 +21,20 @@ cst_cursor cst_cursor_at(const struct iovec *iov, int count, size_t skip)
         skip -= iov[c.index++].iov_len;
     c.offset = skip;
     return c;
+}
+
+/* Large copies by the processor's string instruction, which C libraries prefer, lose half their speed and more on some
+ * processors (AMD Zen 3 and 4; glibc bug 30994) when the target lies 1 to 63 bytes further into its page than the source
+ * does: as from a page-aligned stage block to malloc's memory. Pieces this small are copied by vector loads instead. */
+static void copy(char *to, const char *from, size_t bytes)
+{
+    enum { PAGE = 4096, NEAR = 64, PIECE = 1024, LARGE = 4096 };
+    size_t ahead = ((uintptr_t)to - (uintptr_t)from) % PAGE;
+    size_t piece = bytes >= LARGE && ahead && ahead < NEAR ? PIECE : bytes;
+    for (size_t n; bytes; to += n, from += n, bytes -= n) {
+        n = bytes < piece ? bytes : piece;
+        memcpy(to, from, n);
+    }
 }
 
 /* The next at most `bytes` contiguous bytes; NULL at the end. */
@@ -43,7 +58,7 @@ void cst_cursor_put(cst_cursor *c, const void *from, size_t bytes)
     size_t n;
     char *to;
     for (const char *p = from; bytes && (to = next_piece(c, bytes, &n)); p += n, bytes -= n)
-        memcpy(to, p, n);
+        copy(to, p, n);
 }
 
 void cst_cursor_get(cst_cursor *c, void *to, size_t bytes)
@@ -51,7 +66,7 @@ void cst_cursor_get(cst_cursor *c, void *to, size_t bytes)
     size_t n;
     char *from;
     for (char *p = to; bytes && (from = next_piece(c, bytes, &n)); p += n, bytes -= n)
-        memcpy(p, from, n);
+        copy(p, from, n);
 }
 
 int cst_cursor_slice(cst_cursor *c, size_t bytes, struct iovec *out, int room, size_t *taken)

@@ -133,19 +133,25 @@ static void address_space_limit(rank_env *e)
     rank_destroy(e);
 }
 
+/* Whichever descriptor is the one too many, all ranks fail at once, and know whose fault it is. */
 static void descriptor_limit(rank_env *e)
 {
     coset_error why = COSET_ERROR_INIT;
-    e->config.late_ms = 1000;
-    if (e->rank == 1) {
-        int next = dup(0);
-        CHECK(next >= 0);
-        close(next);
-        limit(RLIMIT_NOFILE, (rlim_t)next + 2);
+    int next = dup(0);
+    struct rlimit before;
+    CHECK(next >= 0 && !getrlimit(RLIMIT_NOFILE, &before));
+    close(next);
+    for (rlim_t more = 0; more < 8; more++) {
+        struct rlimit r = {(rlim_t)next + more, before.rlim_max};
+        if (e->rank == 1)
+            CHECK_INT(setrlimit(RLIMIT_NOFILE, &r), 0);
+        CHECK_INT(e->ops->create(&e->oob, &e->config, &e->t, &why), COSET_ERR_SYSTEM);
+        CHECK(strstr(why.text, e->rank ? "ulimit -n" : "rank 1"));
     }
-    coset_status status = e->ops->create(&e->oob, &e->config, &e->t, &why);
-    CHECK_INT(status, COSET_ERR_SYSTEM);
-    CHECK(strstr(why.text, e->rank ? "ulimit -n" : "rank 1"));
+    if (e->rank == 1)
+        CHECK_INT(setrlimit(RLIMIT_NOFILE, &before), 0);
+    rank_create(e);
+    rank_destroy(e);
 }
 
 static bool write_text(const char *path, const char *text)
@@ -254,15 +260,18 @@ static coset_status gather_then_intrude(void *ctx, const void *send, void *recv,
     /* rank 0 waits for us; before we connect, strangers do */
     socklen_t length;
     struct sockaddr_un a = find_listener(&length);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 80; i++) {
         int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-        CHECK(fd >= 0);
-        CHECK_INT(connect(fd, (struct sockaddr *)&a, length), 0);
         char garbage[300];
         memset(garbage, i, sizeof garbage);
-        CHECK(write(fd, garbage, i == 1 ? 1 : sizeof garbage) > 0);
-        if (i < 2)
-            close(fd); /* the third one stays */
+        CHECK(fd >= 0);
+        CHECK_INT(connect(fd, (struct sockaddr *)&a, length), 0);
+        if (i % 4 == 1)
+            CHECK(write(fd, garbage, 1) == 1);
+        if (i % 4 == 2)
+            CHECK(write(fd, garbage, sizeof garbage) > 0);
+        if (i % 4 == 3)
+            close(fd); /* the others stay, most of them silent */
     }
     return status;
 }
@@ -278,6 +287,25 @@ static void intruder(rank_env *e)
     rank_destroy(e);
 }
 
+static coset_status gather_then_die(void *ctx, const void *send, void *recv, size_t bytes, int timeout_ms)
+{
+    rank_env *e = ctx;
+    coset_status status = e->second.allgather(e->second.ctx, send, recv, bytes, timeout_ms);
+    if (e->rank)
+        rank_die(e);
+    return status;
+}
+
+/* Rank 1 dies after it has told where it listens and before it connects: rank 0 does not wait for the deadline. */
+static void death_before_connect(rank_env *e)
+{
+    coset_error why = COSET_ERROR_INIT;
+    e->oob = (coset_oob){sizeof(coset_oob), e->rank, e->size, e, gather_then_die};
+    e->config.late_ms = 100000;
+    CHECK_INT(e->ops->create(&e->oob, &e->config, &e->t, &why), COSET_ERR_PEER);
+    CHECK_INT(why.peer, 1);
+}
+
 static const rank_test more[] = {
     {"staged", staged, true, NULL},
     {"bad_method", bad_method, true, NULL},
@@ -290,6 +318,7 @@ static const rank_test more[] = {
     {"control_group", control_group, true, NULL},
     {"tiny_dev_shm", tiny_dev_shm, true, NULL},
     {"intruder", intruder, true, NULL},
+    {"death_before_connect", death_before_connect, true, NULL},
     {NULL, NULL, false, NULL},
 };
 

@@ -101,8 +101,9 @@ coset_status cst_pages_map(int fd, size_t bytes, char **base, coset_error *why)
  * memory for writing too. */
 static int populate_by_hand(char *base, size_t bytes, int fd, size_t offset, int owner)
 {
-    if (owner && fallocate(fd, 0, (off_t)offset, (off_t)bytes))
-        return -1;
+    while (owner && fallocate(fd, 0, (off_t)offset, (off_t)bytes))
+        if (errno != EINTR)
+            return -1;
     for (size_t i = 0; i < bytes; i += 4096)
         (void)*(volatile char *)(base + i);
     return 0;
