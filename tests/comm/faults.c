@@ -129,7 +129,7 @@ static int late(coset_comm *c, void *arg)
     int *gate = arg; /* a pipe: the late rank comes when the others have given up */
     char byte = 0;
     if (coset_comm_rank(c) == 1) {
-        if (read(gate[0], &byte, 1) != 1)
+        if (read(gate[0], &byte, 1) != 1 || read(gate[0], &byte, 1) != 1)
             return group_fail(c, "the others did not give up");
         coset_status status = coset_barrier(c);
         return status == COSET_ERR_LATE ? 0 : group_fail(c, "the late rank got %s", coset_strerror(status));
@@ -139,9 +139,7 @@ static int late(coset_comm *c, void *arg)
     coset_last_error(c, &e);
     if (!bad && e.peer != 1)
         bad = group_fail(c, "the error names rank %d", e.peer);
-    if (coset_comm_rank(c) == 0 && write(gate[1], &byte, 1) != 1)
-        bad = 1;
-    return bad;
+    return write(gate[1], &byte, 1) != 1 || bad;
 }
 
 /* ---- abort, while others wait and from another thread ---- */
