@@ -169,8 +169,11 @@ static int clip(averager *a, bool *skip)
     coset_status status = coset_ddp_clip(a->ddp, a->settings->clip, &a->norm, &not_finite);
     if (status)
         return failed(a, status, "coset_ddp_clip");
-    if (not_finite && a->rank->rank == 0)
-        fprintf(stderr, "%s: step left out: %s\n", a->rank->command, coset_ddp_why(a->ddp));
+    if (not_finite && a->rank->rank == 0 && !a->warned) {
+        fprintf(stderr, "%s: step left out: %s (further ones are only counted)\n", a->rank->command,
+                coset_ddp_why(a->ddp));
+        a->warned = true;
+    }
     *skip = not_finite;
     return TOOL_OK;
 }

@@ -15,6 +15,7 @@ typedef struct {
     coset_status failed; /* the first failure of coset_ddp_ready in this step */
     double first_ready;  /* tool_now() */
     int told;            /* gradients that were ready in this step */
+    bool warned;         /* of a gradient that was not finite */
     /* of the last averaging */
     coset_ddp_report report;
     double norm; /* NaN: not clipped */

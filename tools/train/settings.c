@@ -84,7 +84,7 @@ void settings_parse(train_settings *s, int argc, char **argv)
         TOOL_INT("local-steps", 0, "K", "average models every K steps instead of gradients", &s->local_steps, 1,
                  1000000),
         TOOL_REAL("bucket-mb", 0, "X", "MiB in a bucket (25; the first and last 1)", &s->bucket_mb, 1e-6, 1e6),
-        TOOL_REAL("clip", 0, "X", "largest norm of the gradient (none)", &s->clip, 1e-12, 1e12),
+        TOOL_REAL("clip", 0, "X", "largest norm of the gradient (none)", &s->clip, 1e-12, 1e300),
         TOOL_CHOICE("optimizer", 0, "O", "sgd or adamw (mlp: sgd, gpt: adamw)", &s->optimizer_name, optimizer_names),
         TOOL_REAL("rate", 0, "R", "peak learning rate (sgd 0.1; adamw 0.002, gpt 0.0015)", &s->rate, 1e-12, 1e3),
         TOOL_INT("seed", 0, "S", "of weights, split, shuffles and dither (1)", &s->seed, 0, 1000000000),
