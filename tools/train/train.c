@@ -22,12 +22,12 @@ static size_t plan_runs(const train_settings *s, train_settings *runs)
     return count;
 }
 
-/* A rank sends 2 (n - 1) / n times the bits of a phase. */
+/* A rank sends 2 (n - 1) / n times the bits of a phase; EDEN takes 1 to 8 whole ones. Rounded down: headers come on top. */
 static void set_equal_bits(train_settings *eden, const job_result *lattice, int ranks)
 {
     double phases = 2.0 * (ranks - 1) / ranks, bits = ranks > 1 ? lattice->bits_per_coord / phases : 1;
     eden->budget = 0;
-    eden->bits = bits < 1 ? 1 : (double)(int)(bits + 0.5);
+    eden->bits = bits < 1 ? 1 : bits > 8 ? 8 : (double)(int)bits;
 }
 
 static int plot(const train_settings *s, const tool_rank *rank, const job_result *results, size_t count)
