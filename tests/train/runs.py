@@ -51,6 +51,17 @@ def every_way_learns():
     train("--model", "gpt", "--size", "tiny", "--steps", "8", "--codec", "lattice")
 
 
+def local_sgd_needs_codes_that_do_not_pay_for_size():
+    """Models are much larger than their differences: two bits are enough for lattice codes and useless to EDEN."""
+    result = run("--compare", "--local-steps", "10", "--bits", "2", "--json", "-")
+    assert result.returncode == 0, result.stderr
+    exact, lattice, eden, half = json.loads(result.stdout)
+    assert [exact["codec"], lattice["codec"], eden["codec"], half["codec"]] == ["none", "lattice", "eden", "bf16"]
+    assert lattice["bytes_per_step"] * 6 < exact["bytes_per_step"], (exact, lattice)
+    assert lattice["final_loss"] < 0.12 and exact["final_loss"] < 0.12, (exact, lattice)
+    assert eden["bytes_per_step"] > 0.8 * lattice["bytes_per_step"] and eden["final_loss"] > 1, (lattice, eden)
+
+
 def buckets_change_no_bit():
     """In rank order: one parameter per bucket, a few, or all in one; and the transport neither."""
     for codec in ("none", "lattice"):
@@ -137,6 +148,7 @@ def bad_input_is_one_line():
 def main():
     bad_input_is_one_line()
     every_way_learns()
+    local_sgd_needs_codes_that_do_not_pay_for_size()
     buckets_change_no_bit()
     seeds_change_bits()
     steps_that_are_not_finite_are_left_out()

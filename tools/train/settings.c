@@ -11,7 +11,7 @@ static const char about[] =
     " travel inside the command. An exact run of the mlp with sgd is repeated by rank 0 alone and compared."
     "\v--codec none is f32, bf16 sends 16-bit gradients, the others are those of coset_mean (lattice, eden, ...)."
     " --local-steps K: each rank trains K steps by itself, then models are averaged. --compare trains exact, with lattice"
-    " codes by budget, with EDEN at the same bits, and in bf16, and prints one table. The exit status is 1 if the ranks'"
+    " codes by budget (or --bits), with EDEN at the same bits, and in bf16, and prints one table. The exit status is 1 if the ranks'"
     " weights differ in any bit, or an exact run differs from the single rank's by more than rounding.";
 
 static const char *const model_names[] = {"mlp", "gpt", NULL};

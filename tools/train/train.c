@@ -9,7 +9,7 @@
 
 enum { MOST_RUNS = 4 };
 
-/* What --compare trains; the bits of EDEN are those that the lattice run took. */
+/* What --compare trains; without --bits, EDEN's are those that the lattice run took by its budget. */
 static size_t plan_runs(const train_settings *s, train_settings *runs)
 {
     static const char *const codecs[MOST_RUNS] = {"none", "lattice", "eden", "bf16"};
@@ -58,7 +58,7 @@ static int train_rank(tool_rank *rank, void *ctx)
     size_t count = plan_runs(s, runs), done = 0;
     int status = TOOL_OK;
     while (done < count && !status) {
-        if (s->compare && !strcmp(runs[done].codec, "eden"))
+        if (s->compare && !(s->bits > 0) && !strcmp(runs[done].codec, "eden"))
             set_equal_bits(&runs[done], &results[done - 1], rank->size);
         status = job_run(&runs[done], rank, s->trace ? &t : NULL, &results[done]);
         done++;
