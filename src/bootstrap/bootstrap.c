@@ -31,7 +31,8 @@ coset_status cst_bootstrap_check_rank(int rank, int size, coset_error *why)
     if (size < 1)
         return cst_fail(why, COSET_ERR_ARGUMENT, -1, "size is %d: a job has at least one rank", size);
     if (rank < 0 || rank >= size)
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "rank is %d: with size %d it must be 0 to %d", rank, size, size - 1);
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "rank is %d: with size %d it must be 0 to %d", rank, size,
+                        size - 1);
     return COSET_OK;
 }
 

@@ -10,7 +10,8 @@
 
 #include <string.h>
 
-static coset_status find_by_job(void *ctx, cst_deadline deadline, cst_routes *routes, cst_token *token, coset_error *why)
+static coset_status find_by_job(void *ctx, cst_deadline deadline, cst_routes *routes, cst_token *token,
+                                coset_error *why)
 {
     const cst_job *job = ctx;
     *token = cst_token_from_text(job->name);
@@ -50,9 +51,10 @@ static coset_status as_root(const cst_job *job, cst_deadline deadline, cst_boots
     if (!status)
         return cst_star_root(listener, &token, job->size, deadline, NULL, NULL, out, why);
     if (job->host[0])
-        return cst_fail(why, status, -1, "%.160s (the port comes from %s): free it or set COSET_ROOT=host:port", obstacle.text,
-                        job->from);
-    return cst_fail(why, status, -1, "%.160s: is another job named so? set COSET_JOB to a name of this job's own", obstacle.text);
+        return cst_fail(why, status, -1, "%.160s (the port comes from %s): free it or set COSET_ROOT=host:port",
+                        obstacle.text, job->from);
+    return cst_fail(why, status, -1, "%.160s: is another job named so? set COSET_JOB to a name of this job's own",
+                    obstacle.text);
 }
 
 coset_status cst_bootstrap_env(int timeout_ms, cst_bootstrap **out, coset_error *why)

@@ -36,14 +36,15 @@ static int read_id(const char *path, cst_id *id)
     return n == (ssize_t)sizeof bytes && cst_id_read(bytes, id);
 }
 
-static coset_status find_by_file(void *ctx, cst_deadline deadline, cst_routes *routes, cst_token *token, coset_error *why)
+static coset_status find_by_file(void *ctx, cst_deadline deadline, cst_routes *routes, cst_token *token,
+                                 coset_error *why)
 {
     meeting *m = ctx;
     int found;
     while ((found = read_id(m->path, &m->id)) == 0) {
         if (cst_deadline_passed(deadline))
-            return cst_fail(why, COSET_ERR_LATE, 0, "rank 0 has not written %.150s: is it on a file system that all ranks share?",
-                            m->path);
+            return cst_fail(why, COSET_ERR_LATE, 0,
+                            "rank 0 has not written %.150s: is it on a file system that all ranks share?", m->path);
         nanosleep(&(struct timespec){0, LOOK_AGAIN_MS * 1000000}, NULL);
     }
     if (found < 0)
@@ -58,8 +59,8 @@ static coset_status write_id(const meeting *m, coset_error *why)
     cst_id_write(&m->id, bytes);
     int fd = open(m->path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0 && errno == EEXIST)
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "%.150s exists: remove it if a killed job has left it, or name another file",
-                        m->path);
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1,
+                        "%.150s exists: remove it if a killed job has left it, or name another file", m->path);
     if (fd < 0)
         return cst_fail_errno(why, "cannot create %.150s", m->path);
     bool written = write(fd, bytes, sizeof bytes) == (ssize_t)sizeof bytes && !fsync(fd);
@@ -104,7 +105,8 @@ static coset_status as_root(meeting *m, int size, cst_deadline deadline, cst_boo
     return cst_star_root(listener, &m->id.token, size, deadline, remove_file, m, out, why);
 }
 
-coset_status cst_bootstrap_file(const char *path, int rank, int size, int timeout_ms, cst_bootstrap **out, coset_error *why)
+coset_status cst_bootstrap_file(const char *path, int rank, int size, int timeout_ms, cst_bootstrap **out,
+                                coset_error *why)
 {
     meeting m = {.path = path};
     cst_deadline deadline = cst_deadline_in(timeout_ms);
@@ -112,7 +114,8 @@ coset_status cst_bootstrap_file(const char *path, int rank, int size, int timeou
     if (status)
         return status;
     if (!path || !*path)
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "path is empty: name a file on a file system that all ranks share");
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1,
+                        "path is empty: name a file on a file system that all ranks share");
     if (rank == 0)
         return as_root(&m, size, deadline, out, why);
     status = cst_star_join(find_by_file, &m, rank, size, deadline, out, why);

@@ -22,7 +22,10 @@ enum {
     CST_FRAME_FAILURE = 4 /* root: a cst_failure; the last frame */
 };
 
-typedef struct { uint32_t kind, number; uint64_t bytes; } cst_frame;
+typedef struct {
+    uint32_t kind, number;
+    uint64_t bytes;
+} cst_frame;
 
 void cst_frame_write(const cst_frame *frame, uint8_t out[CST_FRAME_BYTES]);
 /* False if the bytes are no frame. */

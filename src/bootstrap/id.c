@@ -16,11 +16,11 @@
 
 static const uint8_t magic[8] = {'c', 's', 't', 'i', 'd', '1', 0, '\n'};
 #define TOKEN_AT 8
-#define PORT_AT 24
+#define PORT_AT  24
 #define COUNT_AT 26
-#define HOST_AT 28
-#define LIST_AT 32
-#define SUM_AT 120
+#define HOST_AT  28
+#define LIST_AT  32
+#define SUM_AT   120
 
 static size_t put_address(const cst_addr *a, uint8_t *out)
 {
@@ -110,7 +110,8 @@ coset_status cst_id_routes(const cst_id *id, cst_routes *routes, coset_error *wh
             routes->addr[routes->count++] = id->addr[i];
     if (routes->count)
         return COSET_OK;
-    return cst_fail(why, COSET_ERR_ARGUMENT, 0, "the host of rank 0 offers loopback only, which other hosts cannot reach: set "
+    return cst_fail(why, COSET_ERR_ARGUMENT, 0,
+                    "the host of rank 0 offers loopback only, which other hosts cannot reach: set "
                     "COSET_IFNAME there to an interface that they can");
 }
 
@@ -132,7 +133,8 @@ coset_status cst_id_make(cst_id *id, int *listener, coset_error *why)
         if (!cst_addr_is_link_local(&list[i]) || list[i].any.sa_family == AF_INET)
             id->addr[id->count++] = list[i];
     if (!id->count)
-        return cst_fail(why, COSET_ERR_SYSTEM, -1, "COSET_IFNAME takes only IPv6 link-local addresses, which an id cannot carry");
+        return cst_fail(why, COSET_ERR_SYSTEM, -1,
+                        "COSET_IFNAME takes only IPv6 link-local addresses, which an id cannot carry");
     if (cst_iface_asked() && id->count == 1)
         status = cst_listen(&id->addr[0], ports, listener, &bound, why);
     else
@@ -155,7 +157,10 @@ typedef struct pending {
     coset_unique_id id;
 } pending;
 
-static struct { pthread_mutex_t lock; pending *first; } made = {PTHREAD_MUTEX_INITIALIZER, NULL};
+static struct {
+    pthread_mutex_t lock;
+    pending *first;
+} made = {PTHREAD_MUTEX_INITIALIZER, NULL};
 
 coset_status cst_unique_id_create(coset_unique_id *out, coset_error *why)
 {
@@ -213,13 +218,15 @@ coset_status cst_bootstrap_id(const coset_unique_id *bytes, int rank, int size, 
     if (status)
         return status;
     if (!cst_id_read(bytes->bytes, &id))
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "these 128 bytes are no unique id: all ranks need the bytes that "
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1,
+                        "these 128 bytes are no unique id: all ranks need the bytes that "
                         "coset_unique_id_create gave");
     if (rank > 0)
         return cst_star_join(find_by_id, &id, rank, size, deadline, out, why);
     int listener = take_listener(bytes);
     if (listener < 0)
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "rank 0 must be in the process that made the unique id, and an id serves once");
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1,
+                        "rank 0 must be in the process that made the unique id, and an id serves once");
     if (size == 1) {
         cst_close(listener);
         return cst_bootstrap_alone(out, why);

@@ -23,7 +23,7 @@ static const struct launcher {
 
 /* Ports for Slurm jobs, below the range from which kernels give out ports by themselves. */
 #define SLURM_PORT_LOW 20000
-#define SLURM_PORTS 10000
+#define SLURM_PORTS    10000
 
 int cst_slurm_first_host(const char *list, char host[CST_HOST_TEXT])
 {
@@ -75,13 +75,15 @@ static coset_status read_rank(cst_job *job, const struct launcher **launcher, co
         if (!status)
             status = read_number(l->rank, 0, 1 << 20, &job->rank, why);
         if (!status && job->rank >= job->size)
-            status = cst_fail(why, COSET_ERR_ARGUMENT, -1, "%s=%d must be less than %s=%d", l->rank, job->rank, l->size, job->size);
+            status = cst_fail(why, COSET_ERR_ARGUMENT, -1, "%s=%d must be less than %s=%d", l->rank, job->rank, l->size,
+                              job->size);
         *launcher = l;
         return status;
     }
     if (lonely)
         return cst_fail(why, COSET_ERR_ARGUMENT, -1, "%s is set but %s is not: set both", lonely, missing);
-    return cst_fail(why, COSET_ERR_ARGUMENT, -1, "no rank: set COSET_RANK and COSET_SIZE, or start with `coset run -n N -- "
+    return cst_fail(why, COSET_ERR_ARGUMENT, -1,
+                    "no rank: set COSET_RANK and COSET_SIZE, or start with `coset run -n N -- "
                     "program` (mpirun, srun and torchrun work too)");
 }
 
@@ -99,8 +101,10 @@ static coset_status from_root(cst_job *job, const char *text, coset_error *why)
 {
     job->from = "COSET_ROOT";
     if (cst_hostport_split(text, job->host, &job->port))
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "COSET_ROOT=%.100s: expected host:port, such as node1:29501 or "
-                        "[fd00::1]:29501", text);
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1,
+                        "COSET_ROOT=%.100s: expected host:port, such as node1:29501 or "
+                        "[fd00::1]:29501",
+                        text);
     return COSET_OK;
 }
 
@@ -112,7 +116,8 @@ static coset_status from_master(cst_job *job, const char *host, coset_error *why
     if (status)
         return status;
     if (port == 65535)
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "MASTER_PORT=65535 leaves no port above it for coset: set COSET_ROOT=host:port");
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1,
+                        "MASTER_PORT=65535 leaves no port above it for coset: set COSET_ROOT=host:port");
     if (strlen(host) >= sizeof job->host)
         return cst_fail(why, COSET_ERR_ARGUMENT, -1, "MASTER_ADDR is too long to be a host name");
     strcpy(job->host, host);
@@ -126,12 +131,14 @@ static coset_status from_slurm(cst_job *job, const char *list, coset_error *why)
     long job_id = 0, step_id = 0;
     job->from = "SLURM_JOB_NODELIST";
     if (cst_slurm_first_host(list, job->host))
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "cannot read the node list '%.60s': set COSET_ROOT=host:port", list);
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "cannot read the node list '%.60s': set COSET_ROOT=host:port",
+                        list);
     if (!id || cst_parse_long(id, 0, INT32_MAX, &job_id))
         return cst_fail(why, COSET_ERR_ARGUMENT, -1, "SLURM_JOB_ID is not a number: set COSET_ROOT=host:port");
     if (step && cst_parse_long(step, 0, INT32_MAX, &step_id))
         step_id = 0;
-    job->port = (uint16_t)(SLURM_PORT_LOW + (job_id + 97 * step_id) % SLURM_PORTS); /* steps of one job run side by side */
+    job->port =
+        (uint16_t)(SLURM_PORT_LOW + (job_id + 97 * step_id) % SLURM_PORTS); /* steps of one job run side by side */
     return COSET_OK;
 }
 
@@ -157,12 +164,15 @@ static coset_status meet_here(cst_job *job, const struct launcher *l, coset_erro
             return status;
     }
     if (local >= 0 && local < job->size)
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "%d of %d ranks are on this host, so they need an address to meet at: set "
-                        "COSET_ROOT=host:port to a free port of rank 0's host", local, job->size);
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1,
+                        "%d of %d ranks are on this host, so they need an address to meet at: set "
+                        "COSET_ROOT=host:port to a free port of rank 0's host",
+                        local, job->size);
     if (!job->name[0] && local == job->size)
         name_after_proxy(job);
     if (!job->name[0])
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "no meeting place: set COSET_ROOT=host:port, or, with all ranks on this host, "
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1,
+                        "no meeting place: set COSET_ROOT=host:port, or, with all ranks on this host, "
                         "COSET_JOB to a name of the job's own");
     snprintf(job->local, sizeof job->local, "coset-%u-%.130s", (unsigned)geteuid(), job->name);
     return COSET_OK;

@@ -11,8 +11,8 @@ typedef struct {
     const char *from;         /* the variable that gave the meeting place, for error texts */
     char host[CST_HOST_TEXT]; /* of the root; empty: a local socket */
     uint16_t port;
-    char local[160];          /* name of the local socket */
-    char name[160];           /* of the job: the token is made from it */
+    char local[160]; /* name of the local socket */
+    char name[160];  /* of the job: the token is made from it */
 } cst_job;
 
 /* ARGUMENT: a variable is missing or means nothing; the text names it and says what to set. */

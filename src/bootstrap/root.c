@@ -65,7 +65,8 @@ static coset_status missing(const cst_root *root, coset_error *why)
     char list[100], turned_away[60] = "";
     name_missing(root, list, sizeof list);
     if (root->gate.foreign)
-        snprintf(turned_away, sizeof turned_away, " (%d of other jobs or versions were turned away)", root->gate.foreign);
+        snprintf(turned_away, sizeof turned_away, " (%d of other jobs or versions were turned away)",
+                 root->gate.foreign);
     return cst_fail(why, COSET_ERR_LATE, atoi(list), "%d of %d ranks have not joined in time: rank %s%s",
                     root->size - root->joined, root->size, list, turned_away);
 }
@@ -147,7 +148,8 @@ static coset_status place(cst_root *root, int fd, const cst_hello *h, coset_erro
     describe(fd, h->pid, newcomer);
     coset_status status = COSET_ERR_MISMATCH;
     if (h->size != (uint32_t)root->size) {
-        cst_fail(why, status, -1, "rank %u (%s) was told a size of %u, rank 0 of %d", h->rank, newcomer, h->size, root->size);
+        cst_fail(why, status, -1, "rank %u (%s) was told a size of %u, rank 0 of %d", h->rank, newcomer, h->size,
+                 root->size);
     } else if (h->rank >= (uint32_t)root->size) {
         cst_fail(why, status, -1, "%s says it is rank %u, but the size is %d", newcomer, h->rank, root->size);
     } else if (h->rank == 0) {
@@ -243,8 +245,8 @@ coset_status cst_root_admit(cst_root *root, cst_deadline deadline, coset_error *
 /* What a gathering does on each line: reads a part, or writes the whole. */
 typedef struct {
     bool writing;
-    cst_frame frame;     /* what is sent, or must arrive */
-    uint8_t *body;       /* reading: rank r's part is at r * frame.bytes; writing: the same for all */
+    cst_frame frame; /* what is sent, or must arrive */
+    uint8_t *body;   /* reading: rank r's part is at r * frame.bytes; writing: the same for all */
 } transfer;
 
 static coset_status check_part(const cst_line *line, int rank, const transfer *t, coset_error *why)
@@ -253,8 +255,9 @@ static coset_status check_part(const cst_line *line, int rank, const transfer *t
     if (!cst_frame_read(line->head, &frame) || frame.kind != t->frame.kind || frame.number != t->frame.number)
         return cst_fail(why, COSET_ERR_CORRUPT, rank, "rank %d sent something that is no part of the gathering", rank);
     if (frame.bytes != t->frame.bytes)
-        return cst_fail(why, COSET_ERR_MISMATCH, rank, "rank %d gathers %llu bytes, rank 0 %llu: are the versions the same?",
-                        rank, (unsigned long long)frame.bytes, (unsigned long long)t->frame.bytes);
+        return cst_fail(why, COSET_ERR_MISMATCH, rank,
+                        "rank %d gathers %llu bytes, rank 0 %llu: are the versions the same?", rank,
+                        (unsigned long long)frame.bytes, (unsigned long long)t->frame.bytes);
     return COSET_OK;
 }
 

@@ -112,8 +112,9 @@ static coset_status expect(star *s, const cst_frame *wanted, void *body, cst_dea
         status = cst_recv_all(s->fd, failure, sizeof failure, deadline, why);
         if (status)
             return root_lost(status, why);
-        return cst_failure_read(failure, why) ? why->status
-                                              : cst_fail(why, COSET_ERR_CORRUPT, 0, "rank 0 sent a report that makes no sense");
+        return cst_failure_read(failure, why)
+                   ? why->status
+                   : cst_fail(why, COSET_ERR_CORRUPT, 0, "rank 0 sent a report that makes no sense");
     }
     if (frame.kind != wanted->kind || frame.number != wanted->number || frame.bytes != wanted->bytes)
         return cst_fail(why, COSET_ERR_CORRUPT, 0, "rank 0 sent a frame that does not belong here");
@@ -144,8 +145,11 @@ static coset_status gather_member(void *ctx, const void *send, void *recv, size_
 
 static coset_status connect_root(cst_find find, void *ctx, star *s, cst_deadline deadline, coset_error *why)
 {
-    cst_hello hello = {.version = COSET_WIRE_VERSION, .purpose = CST_PURPOSE_BOOTSTRAP, .rank = (uint32_t)s->base.oob.rank,
-                       .size = (uint32_t)s->base.oob.size, .pid = (uint32_t)getpid()};
+    cst_hello hello = {.version = COSET_WIRE_VERSION,
+                       .purpose = CST_PURPOSE_BOOTSTRAP,
+                       .rank = (uint32_t)s->base.oob.rank,
+                       .size = (uint32_t)s->base.oob.size,
+                       .pid = (uint32_t)getpid()};
     coset_status status;
     coset_error obstacle = COSET_ERROR_INIT;
     do {
@@ -156,7 +160,8 @@ static coset_status connect_root(cst_find find, void *ctx, star *s, cst_deadline
             status = cst_race_run(&routes, &hello, deadline, cst_deadline_in(RECHECK_MS), &s->fd, &obstacle);
     } while (status == COSET_IN_PROGRESS);
     if (status == COSET_ERR_LATE)
-        return cst_fail(why, status, 0, "cannot reach rank 0 in time: %.180s", obstacle.text[0] ? obstacle.text : "no answer");
+        return cst_fail(why, status, 0, "cannot reach rank 0 in time: %.180s",
+                        obstacle.text[0] ? obstacle.text : "no answer");
     if (status)
         cst_error_copy(why, &obstacle);
     return status;

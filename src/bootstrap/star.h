@@ -13,7 +13,8 @@ coset_status cst_star_root(int listener, const cst_token *token, int size, cst_d
 
 /* On other ranks: `find` gives the routes to the root, and is asked again from time to time while none of them leads
  * there. It blocks until the deadline at most. */
-typedef coset_status (*cst_find)(void *ctx, cst_deadline deadline, cst_routes *routes, cst_token *token, coset_error *why);
+typedef coset_status (*cst_find)(void *ctx, cst_deadline deadline, cst_routes *routes, cst_token *token,
+                                 coset_error *why);
 coset_status cst_star_join(cst_find find, void *ctx, int rank, int size, cst_deadline deadline, cst_bootstrap **out,
                            coset_error *why);
 #endif

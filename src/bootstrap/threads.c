@@ -19,7 +19,11 @@ typedef struct {
     uint64_t meeting;
     int arrived;
     coset_error error; /* why no further meeting can succeed; status OK if it can */
-    struct { const void *data; size_t bytes; uint64_t meetings; } slot[];
+    struct {
+        const void *data;
+        size_t bytes;
+        uint64_t meetings;
+    } slot[];
 } hall;
 
 typedef struct {

@@ -48,10 +48,22 @@ static inline uint64_t cst_get(cst_reader *r, int bytes)
         v |= (uint64_t)p[i] << (8 * i);
     return v;
 }
-static inline uint8_t cst_get8(cst_reader *r) { return (uint8_t)cst_get(r, 1); }
-static inline uint16_t cst_get16(cst_reader *r) { return (uint16_t)cst_get(r, 2); }
-static inline uint32_t cst_get32(cst_reader *r) { return (uint32_t)cst_get(r, 4); }
-static inline uint64_t cst_get64(cst_reader *r) { return cst_get(r, 8); }
+static inline uint8_t cst_get8(cst_reader *r)
+{
+    return (uint8_t)cst_get(r, 1);
+}
+static inline uint16_t cst_get16(cst_reader *r)
+{
+    return (uint16_t)cst_get(r, 2);
+}
+static inline uint32_t cst_get32(cst_reader *r)
+{
+    return (uint32_t)cst_get(r, 4);
+}
+static inline uint64_t cst_get64(cst_reader *r)
+{
+    return cst_get(r, 8);
+}
 
 /* Room for n bytes, or NULL (and full). */
 static inline uint8_t *cst_room(cst_writer *w, size_t n)

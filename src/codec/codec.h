@@ -19,9 +19,9 @@ enum { CST_CODEC_MEASURES = 2 };
 /* With whose randomness. */
 typedef struct {
     cst_stream_root root;
-    uint32_t sender, senders;  /* index among those whose codes will be averaged; senders: how many there are */
+    uint32_t sender, senders; /* index among those whose codes will be averaged; senders: how many there are */
     uint32_t phase;
-    uint32_t first;            /* number of the first block of 4096 coordinates of this vector in the whole */
+    uint32_t first;                   /* number of the first block of 4096 coordinates of this vector in the whole */
     float common[CST_CODEC_MEASURES]; /* maxima over all ranks; if the codec measures */
 } cst_codec_key;
 
@@ -30,13 +30,14 @@ typedef struct cst_codec cst_codec;
 typedef struct {
     const char *name, *about; /* one line: paper, error, bits */
     bool unbiased;
-    bool takes_bits;          /* 1 .. 8 per coordinate */
-    double fixed_bits;        /* else: what it takes, without side information */
+    bool takes_bits;   /* 1 .. 8 per coordinate */
+    double fixed_bits; /* else: what it takes, without side information */
     bool measures;
     /* One "key=value" or "flag" of the parameters; false: not one of this codec's. */
     bool (*set)(cst_codec *codec, const char *key, const char *value);
     size_t (*bytes)(const cst_codec *codec, size_t n);
-    void (*measure)(const cst_codec *codec, const cst_codec_key *key, const float *x, size_t n, float out[CST_CODEC_MEASURES]);
+    void (*measure)(const cst_codec *codec, const cst_codec_key *key, const float *x, size_t n,
+                    float out[CST_CODEC_MEASURES]);
     void (*encode)(const cst_codec *codec, const cst_codec_key *key, const float *x, size_t n, uint8_t *out);
     /* False if the bytes cannot be a code. */
     bool (*decode)(const cst_codec *codec, const cst_codec_key *key, const uint8_t *in, size_t n, float *out);
@@ -48,7 +49,7 @@ struct cst_codec {
     unsigned bits;          /* 1 .. 8 */
     size_t bucket;          /* coordinates that share a scale */
     bool infinity_norm, rotated;
-    double clip;            /* TernGrad: in standard deviations; 0: none */
+    double clip; /* TernGrad: in standard deviations; 0: none */
 };
 
 /* "name" or "name:parameters", parameters separated by commas. bits: per coordinate, 0 for the codec's default; rounded

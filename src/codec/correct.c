@@ -10,9 +10,9 @@ static const float likely_share = 0.75f, possible_share = 0.6f;
 enum { MAX_LIKELY = 192, MAX_CANDIDATES = 1024 };
 
 typedef struct {
-    cst_checksum sum;  /* what applying it adds */
-    uint32_t first;    /* coordinate of the cell's first member; the cell is first + 16 t (E8), or the coordinate (Z) */
-    int8_t change[8];  /* in q, to the points */
+    cst_checksum sum; /* what applying it adds */
+    uint32_t first;   /* coordinate of the cell's first member; the cell is first + 16 t (E8), or the coordinate (Z) */
+    int8_t change[8]; /* in q, to the points */
 } candidate;
 
 typedef struct {
@@ -32,8 +32,8 @@ static void add_candidate(candidates *c, uint32_t first, const int8_t change[8],
     for (int t = 0; t < members; t++) {
         k->change[t] = change[t];
         if (change[t])
-            k->sum = cst_checksum_add(k->sum, cst_checksum_of_one(c->keys, first + CST_LANES * (uint32_t)t,
-                                                                  c->q * change[t]));
+            k->sum = cst_checksum_add(k->sum,
+                                      cst_checksum_of_one(c->keys, first + CST_LANES * (uint32_t)t, c->q * change[t]));
     }
 }
 

@@ -6,7 +6,7 @@
 cst_entropy_model cst_model_of_class(unsigned class)
 {
     if (class < CST_ENTROPY_TABLES)
-        return (cst_entropy_model){(uint8_t)class, 0};
+        return (cst_entropy_model){(uint8_t) class, 0};
     unsigned above = class - CST_ENTROPY_TABLES;
     return (cst_entropy_model){(uint8_t)(CST_ENTROPY_TABLES - 4 + above % 4), (uint8_t)(1 + above / 4)};
 }

@@ -96,10 +96,10 @@ coset_status cst_parts_read(cst_parts *p, const uint8_t *frame, const cst_frame_
     if (allocate(p, header->blocks))
         return cst_fail(why, COSET_ERR_MEMORY, -1, "no memory for the parts of a frame");
     cst_reader r = cst_reader_of(frame + header->payload, (size_t)(header->used - header->payload));
-    const char *wrong = !read_tables(p, frame, sizes)                   ? "a descriptor that means nothing"
-                        : !place_payloads(p, &r, sizes, element)        ? "payloads longer than the frame"
-                        : !place_streams(p, &r)                         ? "streams that do not fit the frame"
-                                                                        : NULL;
+    const char *wrong = !read_tables(p, frame, sizes)            ? "a descriptor that means nothing"
+                        : !place_payloads(p, &r, sizes, element) ? "payloads longer than the frame"
+                        : !place_streams(p, &r)                  ? "streams that do not fit the frame"
+                                                                 : NULL;
     if (!wrong)
         return COSET_OK;
     cst_parts_free(p);

@@ -21,12 +21,12 @@ typedef struct {
 
 typedef struct {
     cst_block_desc desc;
-    uint16_t s2, r2;         /* DOWN */
+    uint16_t s2, r2; /* DOWN */
     uint32_t n;
     cst_checksum check;
-    const uint8_t *classes;  /* DOWN, Z and E8: nibbles; else NULL */
-    const uint8_t *payload;  /* NULL if there is none, or it is in a stream */
-    uint32_t ordinal;        /* ENTROPY: among the frame's entropy-coded blocks */
+    const uint8_t *classes; /* DOWN, Z and E8: nibbles; else NULL */
+    const uint8_t *payload; /* NULL if there is none, or it is in a stream */
+    uint32_t ordinal;       /* ENTROPY: among the frame's entropy-coded blocks */
 } cst_part;
 
 typedef struct {
@@ -54,16 +54,16 @@ typedef struct {
     size_t capacity;
     cst_frame_header header;
     const cst_entropy_kernels *kernels;
-    uint8_t *next;           /* end of the payloads so far */
-    uint8_t *streams;        /* finished streams, kept apart until the end */
+    uint8_t *next;    /* end of the payloads so far */
+    uint8_t *streams; /* finished streams, kept apart until the end */
     size_t streams_bytes, streams_room;
-    int32_t *points;         /* of the stream being collected */
+    int32_t *points; /* of the stream being collected */
     uint32_t stream_part[CST_STREAM_BLOCKS], stream_n[CST_STREAM_BLOCKS], in_stream;
     uint8_t *scratch;
     size_t scratch_bytes;
     cst_request *requests;
     uint32_t requests_room;
-    size_t dropped;          /* bytes of streams that did not fit */
+    size_t dropped; /* bytes of streams that did not fit */
     bool no_memory;
 } cst_packer;
 

@@ -75,7 +75,8 @@ static float norm_of(const cst_codec *codec, const float *x, size_t n, float *cl
     return fminf(stats.max, *clip);
 }
 
-static void encode_bucket(const cst_codec *codec, cst_uniforms *u, const float *x, size_t n, uint16_t *digits, uint8_t *out)
+static void encode_bucket(const cst_codec *codec, cst_uniforms *u, const float *x, size_t n, uint16_t *digits,
+                          uint8_t *out)
 {
     float clip, norm = norm_of(codec, x, n, &clip), top = (float)(levels_of(codec) - 1);
     float unit = norm > 0 ? top / norm : 0;

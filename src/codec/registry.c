@@ -38,8 +38,8 @@ static coset_status set_parameters(cst_codec *codec, const char *text, coset_err
         if (value)
             *value++ = 0;
         if (!codec->ops->set(codec, one, value))
-            return cst_fail(why, COSET_ERR_ARGUMENT, -1, "codec %s: \"%s%s%s\" is no parameter of it; %s", codec->ops->name, one,
-                            value ? "=" : "", value ? value : "", codec->ops->about);
+            return cst_fail(why, COSET_ERR_ARGUMENT, -1, "codec %s: \"%s%s%s\" is no parameter of it; %s",
+                            codec->ops->name, one, value ? "=" : "", value ? value : "", codec->ops->about);
     }
     return COSET_OK;
 }
@@ -49,9 +49,11 @@ coset_status cst_codec_parse(cst_codec *codec, const cst_tools *tools, const cha
     const cst_codec_ops *ops = find(text);
     if (!ops)
         return cst_fail(why, COSET_ERR_ARGUMENT, -1,
-                        "codec \"%s\": there are lattice, none, eden, qsgd, suresh, terngrad, natural, correlated", text);
+                        "codec \"%s\": there are lattice, none, eden, qsgd, suresh, terngrad, natural, correlated",
+                        text);
     if (ops->takes_bits && bits != 0 && (bits < 1 || bits >= 9))
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "codec %s takes 1 to 8 bits per coordinate, not %g", ops->name, bits);
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "codec %s takes 1 to 8 bits per coordinate, not %g", ops->name,
+                        bits);
     *codec = (cst_codec){.ops = ops, .tools = tools, .bits = bits >= 1 ? (unsigned)bits : 4, .bucket = CST_BLOCK};
     const char *parameters = strchr(text, ':');
     return parameters ? set_parameters(codec, parameters + 1, why) : COSET_OK;

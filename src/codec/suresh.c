@@ -40,7 +40,8 @@ static size_t suresh_bytes(const cst_codec *codec, size_t n)
     return bytes;
 }
 
-static uint32_t prepare(const cst_codec *codec, const cst_codec_key *key, uint32_t block, const float *x, uint32_t count, float *y)
+static uint32_t prepare(const cst_codec *codec, const cst_codec_key *key, uint32_t block, const float *x,
+                        uint32_t count, float *y)
 {
     if (codec->rotated)
         return cst_rotate_block(codec, key, true, block, x, count, y);
@@ -105,8 +106,8 @@ static grid grid_of(const cst_codec *codec, float low, float high)
     return (grid){low, step, step > 0 ? 1 / step : 0};
 }
 
-static void encode_block(const cst_codec *codec, const cst_codec_key *key, uint32_t block, const float *x, uint32_t count,
-                         const grid *common, uint8_t *out)
+static void encode_block(const cst_codec *codec, const cst_codec_key *key, uint32_t block, const float *x,
+                         uint32_t count, const grid *common, uint8_t *out)
 {
     float y[CST_BLOCK], top = (float)((1u << codec->bits) - 1);
     uint16_t digits[CST_BLOCK];

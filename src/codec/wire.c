@@ -159,7 +159,8 @@ void cst_brief_seal(uint8_t *frame, const cst_frame_header *h, size_t bytes)
     cst_put(&w, cst_bytes_hash(frame + CST_BRIEF_HEADER, bytes - CST_BRIEF_HEADER, 0), 8);
 }
 
-coset_status cst_brief_open(const uint8_t *frame, size_t bytes, const cst_frame_header *want, cst_reader *body, coset_error *why)
+coset_status cst_brief_open(const uint8_t *frame, size_t bytes, const cst_frame_header *want, cst_reader *body,
+                            coset_error *why)
 {
     int peer = want->sender;
     *body = cst_reader_of(frame, bytes);
@@ -167,9 +168,11 @@ coset_status cst_brief_open(const uint8_t *frame, size_t bytes, const cst_frame_
     if (body->bad)
         return cst_fail(why, COSET_ERR_CORRUPT, peer, "a frame of %zu bytes is too short for its header", bytes);
     if (tag != brief_tag(want))
-        return cst_fail(why, COSET_ERR_MISMATCH, peer,
-                        "rank %d has other options, tensors or statistics for this compressed mean: all ranks need the same, "
-                        "also after loading a saved state", peer);
+        return cst_fail(
+            why, COSET_ERR_MISMATCH, peer,
+            "rank %d has other options, tensors or statistics for this compressed mean: all ranks need the same, "
+            "also after loading a saved state",
+            peer);
     if (hash != cst_bytes_hash(body->at, (size_t)(body->end - body->at), 0))
         return cst_fail(why, COSET_ERR_CORRUPT, peer, "the sketch or statistics of rank %d are damaged", peer);
     return COSET_OK;

@@ -27,20 +27,20 @@ typedef enum {
 
 typedef struct {
     uint8_t kind;
-    uint16_t round;    /* 0 for the first pair of transfers of a call, counted up by repairs */
+    uint16_t round; /* 0 for the first pair of transfers of a call, counted up by repairs */
     uint16_t sender;
-    uint16_t receiver; /* CST_TO_ALL: everybody */
-    uint32_t call;     /* low 32 bits of the sender's count of calls */
+    uint16_t receiver;    /* CST_TO_ALL: everybody */
+    uint32_t call;        /* low 32 bits of the sender's count of calls */
     uint64_t agreement;   /* hash of all that ranks must have alike: options, spans, tracked state */
     uint32_t first_block; /* blocks of the call that this frame speaks of */
     uint32_t blocks;
-    uint32_t requests;    /* entries of the table of requests (DOWN only) */
-    uint64_t payload;     /* where the payload begins = where the tables end */
-    uint64_t used;        /* bytes of this frame; the rest of the buffer is padding */
-    uint16_t error;       /* DOWN: predicted squared error per coordinate of the sender's blocks (cst_energy_index) */
-    uint16_t corrected;   /* DOWN: units that the sender corrected by their checksum, at most 65535 */
-    uint64_t need_up;     /* bytes that this rank asks every rank to send in the next ALLTOALL, 0: none needed */
-    uint64_t need_down;   /* ... in the next ALLGATHER */
+    uint32_t requests;  /* entries of the table of requests (DOWN only) */
+    uint64_t payload;   /* where the payload begins = where the tables end */
+    uint64_t used;      /* bytes of this frame; the rest of the buffer is padding */
+    uint16_t error;     /* DOWN: predicted squared error per coordinate of the sender's blocks (cst_energy_index) */
+    uint16_t corrected; /* DOWN: units that the sender corrected by their checksum, at most 65535 */
+    uint64_t need_up;   /* bytes that this rank asks every rank to send in the next ALLTOALL, 0: none needed */
+    uint64_t need_down; /* ... in the next ALLGATHER */
 } cst_frame_header;
 
 /* Bytes of the tables that go with a frame of this kind. */
@@ -66,7 +66,8 @@ bool cst_body_open(const uint8_t *frame, const cst_frame_header *h, cst_reader *
  * MISMATCH if the first 8 bytes are not what `want` makes. */
 enum { CST_BRIEF_HEADER = 16 };
 void cst_brief_seal(uint8_t *frame, const cst_frame_header *h, size_t bytes);
-coset_status cst_brief_open(const uint8_t *frame, size_t bytes, const cst_frame_header *want, cst_reader *body, coset_error *why);
+coset_status cst_brief_open(const uint8_t *frame, size_t bytes, const cst_frame_header *want, cst_reader *body,
+                            coset_error *why);
 /* 64-bit hash of bytes; detects damage, keeps out nobody who wants to deceive. */
 uint64_t cst_bytes_hash(const void *bytes, size_t n, uint64_t seed);
 
@@ -81,7 +82,8 @@ typedef enum {
     CST_CODE_E8 = 4,      /* ... of E8, in basis coordinates */
     CST_CODE_ENTROPY = 5, /* integers of the cubic lattice, entropy coded: class = model (cst_model_of_class) */
     CST_CODE_WIDE = 6,    /* cubic lattice in f64: colours modulo 2^class, class bits each */
-    CST_CODE_PLAIN = 7    /* integers: whole ones of 32 or (WIDE) 64 bits, or 1 to 16 bits above a colour, class bits each */
+    CST_CODE_PLAIN =
+        7 /* integers: whole ones of 32 or (WIDE) 64 bits, or 1 to 16 bits above a colour, class bits each */
 } cst_block_code;
 #define CST_CODE_COUNT 8
 

@@ -9,10 +9,11 @@
 
 #include <stdlib.h>
 
-static cst_operation operation(coset_comm *comm, cst_kind kind, const void *send, void *recv, size_t count, coset_dtype dtype,
-                               int peer)
+static cst_operation operation(coset_comm *comm, cst_kind kind, const void *send, void *recv, size_t count,
+                               coset_dtype dtype, int peer)
 {
-    cst_call call = {.kind = kind, .dtype = dtype, .op = COSET_SUM, .root = peer, .count = count, .send = send, .recv = recv};
+    cst_call call = {
+        .kind = kind, .dtype = dtype, .op = COSET_SUM, .root = peer, .count = count, .send = send, .recv = recv};
     cst_operation op;
     cst_coll_prepare(comm, &call, &op);
     return op;
@@ -33,7 +34,8 @@ static coset_status route(coset_comm *comm, const coset_xfer *x)
     coset_status status = COSET_OK;
     for (size_t i = 0; !status && i < x->nroutes; i++) {
         const coset_route *m = &x->routes[i];
-        cst_operation op = operation(comm, m->recv ? CST_RECV : CST_SEND, m->send, m->recv, m->bytes, COSET_U8, m->peer);
+        cst_operation op =
+            operation(comm, m->recv ? CST_RECV : CST_SEND, m->send, m->recv, m->bytes, COSET_U8, m->peer);
         status = cst_comm_start(comm, &op, &requests[i]);
     }
     for (size_t i = 0; i < x->nroutes; i++) {
@@ -50,16 +52,11 @@ static coset_status route(coset_comm *comm, const coset_xfer *x)
 static coset_status carry(coset_comm *comm, const coset_xfer *x)
 {
     switch (x->kind) {
-    case COSET_XFER_ALLTOALL:
-        return collective(comm, CST_ALLTOALL, x, x->bytes);
-    case COSET_XFER_ALLGATHER:
-        return collective(comm, CST_ALLGATHER, x, x->bytes);
-    case COSET_XFER_SUM_WRAP:
-        return collective(comm, CST_ALLREDUCE, x, x->bytes / coset_dtype_size(x->unit));
-    case COSET_XFER_ROUTE:
-        return route(comm, x);
-    default:
-        return COSET_OK;
+    case COSET_XFER_ALLTOALL: return collective(comm, CST_ALLTOALL, x, x->bytes);
+    case COSET_XFER_ALLGATHER: return collective(comm, CST_ALLGATHER, x, x->bytes);
+    case COSET_XFER_SUM_WRAP: return collective(comm, CST_ALLREDUCE, x, x->bytes / coset_dtype_size(x->unit));
+    case COSET_XFER_ROUTE: return route(comm, x);
+    default: return COSET_OK;
     }
 }
 
@@ -72,8 +69,8 @@ static coset_status give_up(coset_mean *mean, coset_comm *comm, coset_status sta
     return status;
 }
 
-coset_status cst_mean_allreduce(coset_mean *mean, const coset_span *spans, size_t nspans, coset_dtype dtype, coset_comm *comm,
-                                coset_mean_report *report)
+coset_status cst_mean_allreduce(coset_mean *mean, const coset_span *spans, size_t nspans, coset_dtype dtype,
+                                coset_comm *comm, coset_mean_report *report)
 {
     coset_round *round;
     coset_status status = cst_mean_begin(mean, spans, nspans, dtype, &round);

@@ -15,9 +15,9 @@ typedef enum { AT_START, AT_RANGE, AT_UP, AT_DOWN, AT_END } stage;
 
 typedef struct {
     stage at;
-    float *x;             /* inputs; then results */
+    float *x; /* inputs; then results */
     uint8_t *send, *recv;
-    size_t bytes;         /* of a frame */
+    size_t bytes; /* of a frame */
     float common[CST_CODEC_MEASURES];
 } codec_star;
 
@@ -68,8 +68,12 @@ static coset_status make_buffers(coset_round *round, size_t send_frames, size_t 
 
 static cst_frame_header header_of(const coset_round *round, int pass, int sender, int receiver)
 {
-    return (cst_frame_header){.kind = CST_FRAME_VECTOR, .round = (uint16_t)pass, .sender = (uint16_t)sender,
-                              .receiver = (uint16_t)receiver, .call = round->call, .agreement = round->agreement};
+    return (cst_frame_header){.kind = CST_FRAME_VECTOR,
+                              .round = (uint16_t)pass,
+                              .sender = (uint16_t)sender,
+                              .receiver = (uint16_t)receiver,
+                              .call = round->call,
+                              .agreement = round->agreement};
 }
 
 static coset_status open_frame(const coset_round *round, int pass, int sender, int receiver, size_t body, cst_reader *r)
@@ -92,8 +96,12 @@ static coset_status open_frame(const coset_round *round, int pass, int sender, i
 static cst_codec_key key_of(const coset_round *round, int chunk, uint32_t phase, int sender)
 {
     const codec_star *s = state_of(round);
-    cst_codec_key key = {round->roots[0], (uint32_t)sender, (uint32_t)round->mean->size, phase,
-                         (uint32_t)(chunk_begin(round, chunk) / CST_BLOCK), {0}};
+    cst_codec_key key = {round->roots[0],
+                         (uint32_t)sender,
+                         (uint32_t)round->mean->size,
+                         phase,
+                         (uint32_t)(chunk_begin(round, chunk) / CST_BLOCK),
+                         {0}};
     for (int i = 0; i < CST_CODEC_MEASURES; i++)
         key.common[i] = s->common[i];
     if (phase == CST_PHASE_DOWN) {
@@ -253,17 +261,11 @@ static coset_status star_next(coset_round *round, coset_xfer *xfer)
     codec_star *s = state_of(round);
     coset_status status;
     switch (s->at) {
-    case AT_START:
-        return codec_of(round)->ops->measures ? send_range(round, xfer) : send_up(round, xfer);
-    case AT_RANGE:
-        status = take_range(round);
-        return status ? status : send_up(round, xfer);
-    case AT_UP:
-        return send_down(round, xfer);
-    case AT_DOWN:
-        return take_down(round);
-    default:
-        return COSET_OK;
+    case AT_START: return codec_of(round)->ops->measures ? send_range(round, xfer) : send_up(round, xfer);
+    case AT_RANGE: status = take_range(round); return status ? status : send_up(round, xfer);
+    case AT_UP: return send_down(round, xfer);
+    case AT_DOWN: return take_down(round);
+    default: return COSET_OK;
     }
 }
 

@@ -236,17 +236,14 @@ static coset_status decode_sender(gathering *t, int sender, float *out)
     case CST_CODE_E8:
         good = h->plain ? decode_integers(t, sender, out, &certain) : decode_modulo(t, sender, out);
         break;
-    case CST_CODE_ENTROPY:
-        good = decode_integers(t, sender, out, &certain);
-        break;
-    default: /* ABSENT */
-        ask(t, sender, CST_ASK_RESEND, 0);
-        return COSET_OK;
+    case CST_CODE_ENTROPY: good = decode_integers(t, sender, out, &certain); break;
+    default: /* ABSENT */ ask(t, sender, CST_ASK_RESEND, 0); return COSET_OK;
     }
     if (good && h->refine && !add_refinement(t, sender, out, NULL))
         return cst_fail(t->why, COSET_ERR_CORRUPT, sender, "a refinement of rank %d contradicts its checksum", sender);
     if (!good && certain)
-        return cst_fail(t->why, COSET_ERR_CORRUPT, sender, "whole integers of rank %d contradict their checksum", sender);
+        return cst_fail(t->why, COSET_ERR_CORRUPT, sender, "whole integers of rank %d contradict their checksum",
+                        sender);
     if (!good)
         ask_for_more(t, sender, base);
     return COSET_OK;
@@ -316,7 +313,8 @@ static coset_status decode_wide(gathering *t, int sender, const double *sum, dou
     }
     bool good = cst_checksum_equal(got, base->check);
     if (!good && h->plain)
-        return cst_fail(t->why, COSET_ERR_CORRUPT, sender, "whole integers of rank %d contradict their checksum", sender);
+        return cst_fail(t->why, COSET_ERR_CORRUPT, sender, "whole integers of rank %d contradict their checksum",
+                        sender);
     if (!good)
         ask(t, sender, CST_ASK_PLAIN, 0);
     else if (h->refine && !add_refinement(t, sender, NULL, out))
@@ -428,8 +426,9 @@ coset_status cst_gather(const cst_listener *l, uint32_t block, uint32_t first, c
 {
     int ranks = l->shared->options.rules.ranks;
     const cst_block *b = &l->shared->layout->blocks[block];
-    gathering t = {l,    block, b->n, b->count, &l->shared->plan[block], l->heard + (size_t)(block - first) * (size_t)ranks,
-                   g,    asks,  why,  0};
+    gathering t = {
+        l, block, b->n, b->count, &l->shared->plan[block], l->heard + (size_t)(block - first) * (size_t)ranks,
+        g, asks,  why,  0};
     g->block = block;
     g->complete = true;
     g->corrected = 0;

@@ -38,7 +38,8 @@ coset_status cst_layout_make(cst_layout *layout, const coset_span *spans, size_t
     }
     layout->blocks = malloc((blocks ? blocks : 1) * sizeof *layout->blocks);
     if (!layout->blocks)
-        return cst_fail(why, COSET_ERR_MEMORY, -1, "no memory for the table of %llu blocks", (unsigned long long)blocks);
+        return cst_fail(why, COSET_ERR_MEMORY, -1, "no memory for the table of %llu blocks",
+                        (unsigned long long)blocks);
     for (size_t i = 0; i < nspans; i++)
         cut_span(layout, (uint32_t)i, spans[i].count);
     return COSET_OK;

@@ -16,12 +16,12 @@
 #include <stdint.h>
 
 typedef struct {
-    uint32_t span;   /* of the call */
-    uint32_t index;  /* in the tensor */
-    size_t offset;   /* first coordinate in the span */
-    uint32_t count;  /* coordinates, 1 .. 4096 */
-    uint32_t n;      /* padded length */
-    size_t at;       /* where its n coordinates lie in a buffer that holds all blocks padded */
+    uint32_t span;  /* of the call */
+    uint32_t index; /* in the tensor */
+    size_t offset;  /* first coordinate in the span */
+    uint32_t count; /* coordinates, 1 .. 4096 */
+    uint32_t n;     /* padded length */
+    size_t at;      /* where its n coordinates lie in a buffer that holds all blocks padded */
 } cst_block;
 
 typedef struct {

@@ -14,7 +14,8 @@
 /* Phase 1's average error may exceed what was planned for by this factor: 0.8 of the budget instead of 0.48. */
 static const double too_coarse = 1.67;
 
-coset_status cst_owner_init(cst_owner *o, const cst_listener *listen, uint32_t first, uint32_t end, const uint8_t *current)
+coset_status cst_owner_init(cst_owner *o, const cst_listener *listen, uint32_t first, uint32_t end,
+                            const uint8_t *current)
 {
     *o = (cst_owner){.listen = *listen, .first = first, .end = end, .current = current};
     int ranks = listen->shared->options.rules.ranks;
@@ -48,7 +49,7 @@ typedef struct {
     const cst_block *layout;
     bool measured;
     double s2, r2;
-    double mean_error;  /* phase 1's, in the mean */
+    double mean_error;   /* phase 1's, in the mean */
     double largest_step; /* of phase 1 as it is now, and of the base codes that refinements refer to */
     double largest_base;
     double average_error;
@@ -170,7 +171,8 @@ static group_now look_at_group(const cst_owner *o, const cst_group *g, const blo
             s2 = in_unit(n->s2, n->g->unit, all.unit);
             r2 = in_unit(n->r2, n->g->unit, all.unit);
         } else {
-            cst_block_stat stat = o->current[b] ? s->tensors[layout->span]->stat[layout->index] : (cst_block_stat){0, 0};
+            cst_block_stat stat =
+                o->current[b] ? s->tensors[layout->span]->stat[layout->index] : (cst_block_stat){0, 0};
             s2 = cst_energy_value(stat.s2, all.unit);
             r2 = cst_energy_value(stat.r2, all.unit);
         }
@@ -206,8 +208,12 @@ static bool needs_refinement(const cst_owner *o, const block_now *b, const group
 
 static cst_block_id mean_block(const cst_owner *o, const block_now *b, int unit)
 {
-    return (cst_block_id){o->listen.roots[b->layout->span], b->layout->index, (uint32_t)o->listen.rank, CST_PHASE_DOWN,
-                          b->layout->n, unit};
+    return (cst_block_id){o->listen.roots[b->layout->span],
+                          b->layout->index,
+                          (uint32_t)o->listen.rank,
+                          CST_PHASE_DOWN,
+                          b->layout->n,
+                          unit};
 }
 
 /* Per unit, the class with which every receiver decodes `value`; false if one needs a modulus that there is not. */
@@ -416,8 +422,8 @@ typedef struct {
     int round;
     uint32_t begin, end; /* blocks of one group that are here */
     block_now now[CST_GROUP];
-    cst_request *asks;   /* [block - begin][sender] */
-    size_t *answers;     /* per sender: bytes asked for so far */
+    cst_request *asks;        /* [block - begin][sender] */
+    size_t *answers;          /* per sender: bytes asked for so far */
     double room, planned_all; /* rate control: bits for payloads in the frame, and planned for all blocks here */
     double planned, spent;    /* up to the group at hand; what entropy codes take is estimated */
     double modulo_planned, modulo_spent; /* of modulo codes alone: how good the estimate is */
@@ -449,8 +455,8 @@ static coset_status gather_group(group_work *w)
         *now = (block_now){.g = &o->gathered[b - w->begin], .layout = &s->layout->blocks[b]};
         if (o->done[b - o->first])
             continue;
-        coset_status status = cst_gather(&o->listen, b, o->first, now->g, w->asks + (size_t)(b - w->begin) * (size_t)ranks,
-                                         w->why);
+        coset_status status =
+            cst_gather(&o->listen, b, o->first, now->g, w->asks + (size_t)(b - w->begin) * (size_t)ranks, w->why);
         if (status)
             return status;
         if (!now->g->complete)
@@ -697,8 +703,8 @@ static void close_frame(cst_owner *o, const group_work *w, size_t declared)
     h->corrected = o->corrected > 65535 ? 65535 : (uint16_t)o->corrected;
 }
 
-coset_status cst_owner_frame(cst_owner *o, int round, size_t declared, cst_packer *packer, const cst_frame_header *header,
-                             uint8_t *frame, size_t capacity, coset_error *why)
+coset_status cst_owner_frame(cst_owner *o, int round, size_t declared, cst_packer *packer,
+                             const cst_frame_header *header, uint8_t *frame, size_t capacity, coset_error *why)
 {
     const cst_shared *s = o->listen.shared;
     size_t ranks = (size_t)s->options.rules.ranks;

@@ -15,25 +15,26 @@ enum { CST_LAST_ROUND = 2 }; /* rounds 0, 1, 2: six transfers at worst */
 
 typedef struct {
     cst_listener listen;
-    uint32_t first, end;       /* blocks */
-    uint8_t *done;             /* per block owned: its mean has been sent */
-    const uint8_t *current;    /* per block of the call: its tracked statistics are of this call */
+    uint32_t first, end;    /* blocks */
+    uint8_t *done;          /* per block owned: its mean has been sent */
+    const uint8_t *current; /* per block of the call: its tracked statistics are of this call */
     cst_gathered gathered[CST_GROUP];
-    float *floats;             /* of `gathered` */
-    double *means;             /* per block of a group, where it is computed in f64 */
+    float *floats; /* of `gathered` */
+    double *means; /* per block of a group, where it is computed in f64 */
     /* of the call so far */
-    double squared_error;      /* predicted, summed over coordinates of blocks that are done, in units of 2^(2 unit) */
+    double squared_error; /* predicted, summed over coordinates of blocks that are done, in units of 2^(2 unit) */
     int unit;
     uint64_t coords;
     uint32_t corrected;
 } cst_owner;
 
-coset_status cst_owner_init(cst_owner *o, const cst_listener *listen, uint32_t first, uint32_t end, const uint8_t *current);
+coset_status cst_owner_init(cst_owner *o, const cst_listener *listen, uint32_t first, uint32_t end,
+                            const uint8_t *current);
 void cst_owner_free(cst_owner *o);
 
 /* The frame of round `round` for all ranks: means of the blocks that can be made, requests for the others (into the frame and,
  * for this rank's own use, in packer->requests). Results of finished blocks are stored in this rank's output.
  * packer->header gets need_up, need_down, error and corrected. CORRUPT, MEMORY. */
-coset_status cst_owner_frame(cst_owner *o, int round, size_t declared, cst_packer *packer, const cst_frame_header *header,
-                             uint8_t *frame, size_t capacity, coset_error *why);
+coset_status cst_owner_frame(cst_owner *o, int round, size_t declared, cst_packer *packer,
+                             const cst_frame_header *header, uint8_t *frame, size_t capacity, coset_error *why);
 #endif

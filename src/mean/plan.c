@@ -104,7 +104,7 @@ static cst_plan plan_modulo(const cst_plan_rules *rules, uint8_t code, double v,
     double best_total = HUGE_VAL;
     double target = step_for(code, d1);
     double modulus = sqrt(v + d1) / (target * coarse_radius(code, 1));
-    for (unsigned class = CST_CLASS_MIN; class <= CST_CLASS_MAX; class++) {
+    for (unsigned class = CST_CLASS_MIN; class <= CST_CLASS_MAX; class ++) {
         if (!cst_class_valid(class) || cst_classes[class].q < 0.8 * modulus)
             continue;
         /* A step much finer than asked for would be of no use, and would rest on how well v is known. */
@@ -113,7 +113,7 @@ static cst_plan plan_modulo(const cst_plan_rules *rules, uint8_t code, double v,
         double total = class / 4.0 + (step < HUGE_VAL ? shifted_bits(error / d1) : HUGE_VAL);
         if (total < best_total) {
             best_total = total;
-            best = (cst_plan){code, (uint8_t)class, step, error, class / 4.0};
+            best = (cst_plan){code, (uint8_t) class, step, error, class / 4.0};
         } else if (best_total < HUGE_VAL) {
             break; /* dearer from here on */
         }
@@ -127,8 +127,10 @@ cst_plan cst_plan_up(const cst_plan_rules *rules, double s2, double r2, double d
     cst_plan best = {.bits = HUGE_VAL};
     double best_price = HUGE_VAL;
     double v = s2 > 0 ? mean_position_variance(rules, s2, r2) : 0;
-    const struct { unsigned may; uint8_t code; } codes[] = {
-        {CST_MAY_ENTROPY, CST_CODE_ENTROPY}, {CST_MAY_E8, CST_CODE_E8}, {CST_MAY_Z, CST_CODE_Z}};
+    const struct {
+        unsigned may;
+        uint8_t code;
+    } codes[] = {{CST_MAY_ENTROPY, CST_CODE_ENTROPY}, {CST_MAY_E8, CST_CODE_E8}, {CST_MAY_Z, CST_CODE_Z}};
     for (int i = 0; i < 3; i++) {
         if (!(rules->may & codes[i].may))
             continue;

@@ -65,24 +65,14 @@ static bool receive_block(const receiving *t, cst_parts *frame, uint32_t index)
     cst_checksum got = {{0}};
     bool good = true;
     switch (t->part->desc.code) {
-    case CST_CODE_ABSENT:
-        return true;
-    case CST_CODE_EXACT:
-        return receive_exact(t);
-    case CST_CODE_WIDE:
-        return receive_wide(t);
-    case CST_CODE_ZERO:
-        memset(value, 0, sizeof value);
-        break;
+    case CST_CODE_ABSENT: return true;
+    case CST_CODE_EXACT: return receive_exact(t);
+    case CST_CODE_WIDE: return receive_wide(t);
+    case CST_CODE_ZERO: memset(value, 0, sizeof value); break;
     case CST_CODE_Z:
-    case CST_CODE_E8:
-        got = receive_modulo(t, value);
-        break;
-    case CST_CODE_ENTROPY:
-        good = receive_entropy(t, frame, index, value, &got);
-        break;
-    default:
-        return false;
+    case CST_CODE_E8: got = receive_modulo(t, value); break;
+    case CST_CODE_ENTROPY: good = receive_entropy(t, frame, index, value, &got); break;
+    default: return false;
     }
     if (!good || !cst_checksum_equal(got, t->part->check))
         return false;
@@ -96,13 +86,17 @@ coset_status cst_receive(const cst_receiver *r, int owner, cst_parts *frame, cos
     for (uint32_t i = 0; i < frame->header.blocks; i++) {
         const cst_block *b = &r->shared->layout->blocks[first + i];
         const cst_part *part = &frame->parts[i];
-        receiving t = {r, first + i, part,
-                       {r->roots[b->span], b->index, (uint32_t)owner, CST_PHASE_DOWN, b->n, cst_step_unit(part->desc.step)},
-                       cst_reference_of_indices(&r->shared->options.rules, part->s2, part->r2)};
+        receiving t = {
+            r,
+            first + i,
+            part,
+            {r->roots[b->span], b->index, (uint32_t)owner, CST_PHASE_DOWN, b->n, cst_step_unit(part->desc.step)},
+            cst_reference_of_indices(&r->shared->options.rules, part->s2, part->r2)};
         if (!receive_block(&t, frame, i))
-            return cst_fail(why, COSET_ERR_CORRUPT, owner,
-                            "block %u of rank %d's means contradicts its checksum: damaged on the way, or decoded wrongly",
-                            first + i, owner);
+            return cst_fail(
+                why, COSET_ERR_CORRUPT, owner,
+                "block %u of rank %d's means contradicts its checksum: damaged on the way, or decoded wrongly",
+                first + i, owner);
     }
     return COSET_OK;
 }

@@ -30,7 +30,8 @@ static coset_status check_spans(coset_mean *mean, const coset_span *spans, size_
         if (s->count && (!s->send || !s->recv))
             return cst_fail(why, COSET_ERR_ARGUMENT, -1, "tensor %llu: NULL buffer", (unsigned long long)s->id);
         if (s->count && overlaps(s, bytes))
-            return cst_fail(why, COSET_ERR_ARGUMENT, -1, "tensor %llu: send and recv overlap", (unsigned long long)s->id);
+            return cst_fail(why, COSET_ERR_ARGUMENT, -1, "tensor %llu: send and recv overlap",
+                            (unsigned long long)s->id);
     }
     return COSET_OK;
 }
@@ -97,7 +98,8 @@ static coset_status prepare(coset_round *round, const coset_span *spans)
     return status;
 }
 
-coset_status cst_mean_begin(coset_mean *mean, const coset_span *spans, size_t nspans, coset_dtype dtype, coset_round **out)
+coset_status cst_mean_begin(coset_mean *mean, const coset_span *spans, size_t nspans, coset_dtype dtype,
+                            coset_round **out)
 {
     cst_error_clear(&mean->error);
     coset_status status = check_spans(mean, spans, nspans, dtype);
@@ -131,8 +133,8 @@ static void copy_inputs(const coset_round *round)
     }
 }
 
-coset_status cst_hand_out(coset_round *round, coset_xfer *xfer, coset_xfer_kind kind, const void *send, void *recv, size_t bytes,
-                          coset_dtype unit)
+coset_status cst_hand_out(coset_round *round, coset_xfer *xfer, coset_xfer_kind kind, const void *send, void *recv,
+                          size_t bytes, coset_dtype unit)
 {
     uint64_t peers = (uint64_t)round->mean->size - 1;
     xfer->kind = kind;
@@ -142,7 +144,8 @@ coset_status cst_hand_out(coset_round *round, coset_xfer *xfer, coset_xfer_kind 
     xfer->unit = unit;
     round->report.transfers++;
     /* An integer all-reduce moves 2 (n-1)/n of its buffer each way, as the best of them do. */
-    uint64_t bits = kind == COSET_XFER_SUM_WRAP ? 16 * (uint64_t)bytes * peers / (peers + 1) : 8 * (uint64_t)bytes * peers;
+    uint64_t bits =
+        kind == COSET_XFER_SUM_WRAP ? 16 * (uint64_t)bytes * peers / (peers + 1) : 8 * (uint64_t)bytes * peers;
     round->report.bits_sent += bits;
     round->report.bits_received += bits;
     return COSET_OK;

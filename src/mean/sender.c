@@ -82,7 +82,7 @@ static double own_step(const cst_sender *s, uint32_t block, double relative, dou
 static cst_block_desc with_step(const cst_sender *s, uint32_t block, uint8_t code, unsigned class, double step)
 {
     const cst_block *b = &s->shared->layout->blocks[block];
-    return (cst_block_desc){code, (uint8_t)class, cst_step_index(step, s->vector->exponents[b->span])};
+    return (cst_block_desc){code, (uint8_t) class, cst_step_index(step, s->vector->exponents[b->span])};
 }
 
 /* Variance of the rotated block in steps: its model. */
@@ -177,7 +177,8 @@ static bool pack_modulo(const cst_sender *s, uint32_t block, cst_packer *packer,
         return false;
     cst_block_id id = cst_sender_block(s, block, CST_PHASE_UP);
     cst_lattice_block geometry = cst_block_geometry(s->tools, &id, d);
-    cst_checksum sum = cst_block_kernels(s->tools, d.code)->encode(&geometry, s->vector->rotated + b->at, classes, out, NULL);
+    cst_checksum sum =
+        cst_block_kernels(s->tools, d.code)->encode(&geometry, s->vector->rotated + b->at, classes, out, NULL);
     cst_packer_set(packer, part, d, sum);
     return true;
 }
@@ -229,18 +230,11 @@ static bool pack_exact(const cst_sender *s, uint32_t block, cst_packer *packer, 
 static bool pack_block(const cst_sender *s, uint32_t block, cst_packer *packer, uint32_t part, cst_block_desc d)
 {
     switch (d.code) {
-    case CST_CODE_ZERO:
-        cst_packer_set(packer, part, d, (cst_checksum){{0}});
-        return true;
-    case CST_CODE_EXACT:
-        return pack_exact(s, block, packer, part);
-    case CST_CODE_ENTROPY:
-        pack_entropy(s, block, packer, part, d);
-        return true;
-    case CST_CODE_WIDE:
-        return pack_wide(s, block, packer, part, d);
-    default:
-        return pack_modulo(s, block, packer, part, d);
+    case CST_CODE_ZERO: cst_packer_set(packer, part, d, (cst_checksum){{0}}); return true;
+    case CST_CODE_EXACT: return pack_exact(s, block, packer, part);
+    case CST_CODE_ENTROPY: pack_entropy(s, block, packer, part, d); return true;
+    case CST_CODE_WIDE: return pack_wide(s, block, packer, part, d);
+    default: return pack_modulo(s, block, packer, part, d);
     }
 }
 
@@ -316,7 +310,8 @@ coset_status cst_sender_frame(const cst_sender *s, int owner, cst_packer *packer
 
 /* ---- answers ---- */
 
-static bool answer_digits(const cst_sender *s, const cst_request *r, cst_block_desc d, cst_packer *packer, uint32_t part)
+static bool answer_digits(const cst_sender *s, const cst_request *r, cst_block_desc d, cst_packer *packer,
+                          uint32_t part)
 {
     const cst_block *b = &s->shared->layout->blocks[r->block];
     uint32_t q = (uint32_t)cst_classes[d.class].q, wide = q << r->arg;
@@ -385,7 +380,8 @@ static void residual(const cst_sender *s, uint32_t block, cst_block_desc d, floa
         out[i] = s->vector->rotated[b->at + i] - out[i];
 }
 
-static bool answer_refine(const cst_sender *s, const cst_request *r, cst_block_desc d, cst_packer *packer, uint32_t part)
+static bool answer_refine(const cst_sender *s, const cst_request *r, cst_block_desc d, cst_packer *packer,
+                          uint32_t part)
 {
     const cst_block *b = &s->shared->layout->blocks[r->block];
     cst_block_desc finer = cst_refinement(d, r->arg);
@@ -412,7 +408,8 @@ coset_status cst_sender_answers(const cst_sender *s, const cst_request *requests
         if (r->sender != s->rank && r->sender != CST_TO_ALL)
             continue;
         cst_block_desc d = s->desc[r->block];
-        bool lattice = d.code == CST_CODE_Z || d.code == CST_CODE_E8 || d.code == CST_CODE_ENTROPY || d.code == CST_CODE_WIDE;
+        bool lattice =
+            d.code == CST_CODE_Z || d.code == CST_CODE_E8 || d.code == CST_CODE_ENTROPY || d.code == CST_CODE_WIDE;
         if (r->ask == CST_ASK_RESEND)
             pack_block(s, r->block, packer, part, d);
         else if (lattice && r->ask == CST_ASK_PLAIN)

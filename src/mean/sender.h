@@ -19,7 +19,7 @@ typedef struct {
     const cst_vector *vector;
     const cst_stream_root *roots; /* per span */
     int rank;
-    double *gain; /* per group: own energy over the tracked one; 0: nothing tracked to compare with */
+    double *gain;         /* per group: own energy over the tracked one; 0: nothing tracked to compare with */
     cst_block_desc *desc; /* per block: as sent */
 } cst_sender;
 

@@ -40,15 +40,15 @@ typedef struct {
     bool owner_ready;
     cst_heard *heard;
     cst_packer packer;
-    cst_request *asked;        /* by this rank as owner, in its last DOWN frame */
+    cst_request *asked; /* by this rank as owner, in its last DOWN frame */
     uint32_t nasked;
-    buffers up[ROUNDS], down;  /* UP frames are kept till the end: blocks that wait are decoded again */
+    buffers up[ROUNDS], down;      /* UP frames are kept till the end: blocks that wait are decoded again */
     cst_parts *heard_from[ROUNDS]; /* UP frames, per sender */
-    cst_parts *told;           /* the last DOWN frames, per owner */
-    buffers extra;             /* sketches and statistics */
-    uint16_t *errors;          /* per owner: predicted error of its blocks, as told last */
-    uint32_t *corrected;       /* per owner */
-    uint8_t *current;          /* per block: its owner has told new statistics */
+    cst_parts *told;               /* the last DOWN frames, per owner */
+    buffers extra;                 /* sketches and statistics */
+    uint16_t *errors;              /* per owner: predicted error of its blocks, as told last */
+    uint32_t *corrected;           /* per owner */
+    uint8_t *current;              /* per block: its owner has told new statistics */
 } star;
 
 static star *state_of(const coset_round *round)
@@ -99,9 +99,11 @@ static coset_status star_begin(coset_round *round)
     s->current = calloc(round->layout.nblocks + 1, 1);
     for (int r = 0; r < ROUNDS; r++)
         s->heard_from[r] = calloc(n, sizeof *s->heard_from[r]);
-    bool enough = s->errors && s->corrected && s->told && s->current && s->heard_from[0] && s->heard_from[1] && s->heard_from[2];
-    return enough ? cst_sketch_init(&s->sketch, &round->layout, round->tensors, &round->vector, round->mean->rank, (int)n)
-                  : COSET_ERR_MEMORY;
+    bool enough =
+        s->errors && s->corrected && s->told && s->current && s->heard_from[0] && s->heard_from[1] && s->heard_from[2];
+    return enough
+               ? cst_sketch_init(&s->sketch, &round->layout, round->tensors, &round->vector, round->mean->rank, (int)n)
+               : COSET_ERR_MEMORY;
 }
 
 static void parts_free(cst_parts **parts, int ranks)
@@ -140,8 +142,12 @@ static void star_end(coset_round *round)
 
 static cst_frame_header header_of(const coset_round *round, cst_frame_kind kind, int pass, int sender, int receiver)
 {
-    return (cst_frame_header){.kind = (uint8_t)kind, .round = (uint16_t)pass, .sender = (uint16_t)sender,
-                              .receiver = (uint16_t)receiver, .call = round->call, .agreement = round->agreement};
+    return (cst_frame_header){.kind = (uint8_t)kind,
+                              .round = (uint16_t)pass,
+                              .sender = (uint16_t)sender,
+                              .receiver = (uint16_t)receiver,
+                              .call = round->call,
+                              .agreement = round->agreement};
 }
 
 /* Opens a frame that came from `sender`, and checks that it is the one that must come now. */
@@ -192,7 +198,8 @@ static coset_status take_statistics(coset_round *round)
     star *s = state_of(round);
     for (int j = 0; j < round->mean->size; j++) {
         const uint8_t *frame = s->extra.recv + s->extra.bytes * (size_t)j;
-        coset_status status = cst_sketch_take(&s->sketch, j, frame, header_of(round, CST_FRAME_STATS, 0, 0, 0), &round->mean->error);
+        coset_status status =
+            cst_sketch_take(&s->sketch, j, frame, header_of(round, CST_FRAME_STATS, 0, 0, 0), &round->mean->error);
         if (status)
             return status;
     }
@@ -269,7 +276,8 @@ static coset_status read_requests(const coset_round *round, const cst_parts *fra
         if (!good) {
             free(*out);
             *out = NULL;
-            return cst_fail(&round->mean->error, COSET_ERR_CORRUPT, owner, "a request of rank %d makes no sense", owner);
+            return cst_fail(&round->mean->error, COSET_ERR_CORRUPT, owner, "a request of rank %d makes no sense",
+                            owner);
         }
     }
     return COSET_OK;
@@ -397,8 +405,9 @@ static coset_status hear(coset_round *round, int sender, size_t *declared)
         fits = s->round == 0 ? base_codes_fit(s, frame, sender, n) : answers_fit(s, frame, sender, n);
         *declared = s->round == 0 && h.need_up > *declared ? (size_t)h.need_up : *declared;
     }
-    return fits ? status : cst_fail(&round->mean->error, COSET_ERR_CORRUPT, sender,
-                                    "the codes of rank %d are not those of this exchange", sender);
+    return fits ? status
+                : cst_fail(&round->mean->error, COSET_ERR_CORRUPT, sender,
+                           "the codes of rank %d are not those of this exchange", sender);
 }
 
 static coset_status keep_requests(star *s)
@@ -474,13 +483,15 @@ static coset_status listen_to(coset_round *round, int owner, uint64_t *need_up, 
     /* No frame asks for more than all of its blocks several times over: a bound for memory. */
     uint64_t most = 4096 + (uint64_t)blocks * (4096 * 16 + 512) * (uint64_t)round->mean->size;
     if (h.first_block != first || h.blocks != blocks || h.need_up > most || h.need_down > most)
-        return cst_fail(&round->mean->error, COSET_ERR_CORRUPT, owner, "the means of rank %d are not those of its blocks", owner);
+        return cst_fail(&round->mean->error, COSET_ERR_CORRUPT, owner,
+                        "the means of rank %d are not those of its blocks", owner);
     cst_part_size *sizes = malloc((blocks ? blocks : 1) * sizeof *sizes);
     if (!sizes)
         return COSET_ERR_MEMORY;
     for (uint32_t i = 0; i < blocks; i++)
         sizes[i] = (cst_part_size){round->layout.blocks[first + i].n, round->layout.blocks[first + i].count};
-    status = cst_parts_read(&s->told[owner], bytes, &h, sizes, cst_exact_bytes(round->dtype, true), &round->mean->error);
+    status =
+        cst_parts_read(&s->told[owner], bytes, &h, sizes, cst_exact_bytes(round->dtype, true), &round->mean->error);
     free(sizes);
     *need_up = h.need_up > *need_up ? h.need_up : *need_up;
     *need_down = h.need_down > *need_down ? h.need_down : *need_down;
@@ -548,15 +559,13 @@ static coset_status star_next(coset_round *round, coset_xfer *xfer)
             return send_sketches(round, xfer);
         status = plan_call(round);
         return status ? status : send_codes(round, xfer);
-    case AT_SKETCHES:
-        return send_statistics(round, xfer);
+    case AT_SKETCHES: return send_statistics(round, xfer);
     case AT_STATISTICS:
         status = take_statistics(round);
         if (!status)
             status = plan_call(round);
         return status ? status : send_codes(round, xfer);
-    case AT_UP:
-        return send_means(round, s->round == 0 ? s->shared.down_bytes : s->down.bytes, xfer);
+    case AT_UP: return send_means(round, s->round == 0 ? s->shared.down_bytes : s->down.bytes, xfer);
     case AT_DOWN:
         status = take_means(round, &need_up, &need_down);
         if (status)
@@ -570,8 +579,7 @@ static coset_status star_next(coset_round *round, coset_xfer *xfer)
         s->round++;
         s->down.bytes = (size_t)need_down;
         return send_answers(round, (size_t)(need_up > CST_FRAME_HEADER ? need_up : CST_FRAME_HEADER), xfer);
-    default:
-        return COSET_OK;
+    default: return COSET_OK;
     }
 }
 

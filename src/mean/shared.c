@@ -65,7 +65,8 @@ static void make_groups(cst_shared *s, bool by_owner)
     const cst_block *blocks = s->layout->blocks;
     s->ngroups = 0;
     for (uint32_t b = 0, owner = 0; b < s->layout->nblocks; b++) {
-        bool starts = b == 0 || blocks[b].span != blocks[b - 1].span || b - s->groups[s->ngroups - 1].first == CST_GROUP;
+        bool starts =
+            b == 0 || blocks[b].span != blocks[b - 1].span || b - s->groups[s->ngroups - 1].first == CST_GROUP;
         for (; by_owner && s->first[owner] <= b; owner++)
             starts |= s->first[owner] == b;
         if (starts)
@@ -128,7 +129,8 @@ static void plan_wide(const cst_plan_options *o, cst_block_plan *p, const cst_bl
     p->down_bytes = (uint32_t)cst_block_bytes((cst_block_desc){CST_CODE_WIDE, p->down.class, 0}, b->n, b->count, 0);
 }
 
-static cst_block_plan plan_cached(const cst_plan_options *o, cached_plan *cache, int32_t s2, int32_t r2, const cst_block *b)
+static cst_block_plan plan_cached(const cst_plan_options *o, cached_plan *cache, int32_t s2, int32_t r2,
+                                  const cst_block *b)
 {
     uint32_t h = ((uint32_t)s2 * 0x9E3779B1u ^ (uint32_t)r2 * 0x85EBCA77u ^ b->count) * 0xC2B2AE3Du;
     cached_plan *c = &cache[h >> 22 & (CACHE - 1)];
@@ -177,7 +179,7 @@ static size_t slack(double coords, double per_coord, double deviations)
 }
 
 typedef struct {
-    double up, down;                            /* bytes expected */
+    double up, down;                              /* bytes expected */
     double up_entropy, down_entropy, down_modulo; /* coordinates */
     uint32_t blocks, up_streamed, down_streamed;
 } frame_load;

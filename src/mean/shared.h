@@ -18,11 +18,11 @@ enum { CST_GROUP = 16 };
 /* How the ranks of a call plan. */
 typedef struct {
     cst_plan_rules rules;
-    double beta;      /* budget to plan for */
-    double bits;      /* > 0: bits per coordinate over both phases, side information included, instead of a budget */
-    double floor;     /* steps are at least this fraction of the rms */
-    bool exact;       /* everything is sent exactly */
-    bool fresh;       /* some statistics come from sketches: known to 5 % only */
+    double beta;       /* budget to plan for */
+    double bits;       /* > 0: bits per coordinate over both phases, side information included, instead of a budget */
+    double floor;      /* steps are at least this fraction of the rms */
+    bool exact;        /* everything is sent exactly */
+    bool fresh;        /* some statistics come from sketches: known to 5 % only */
     size_t element[2]; /* bytes of an exact element: up, down */
 } cst_plan_options;
 
@@ -36,9 +36,9 @@ typedef struct {
 typedef enum { CST_PLAN_CODED = 0, CST_PLAN_ZERO, CST_PLAN_EXACT, CST_PLAN_WIDE } cst_plan_kind;
 
 typedef struct {
-    cst_plan up, down; /* relative to the group's D1: errors in it, steps in its root */
-    double s2, r2;     /* per padded coordinate, relative to D1 */
-    uint8_t kind;      /* cst_plan_kind */
+    cst_plan up, down;             /* relative to the group's D1: errors in it, steps in its root */
+    double s2, r2;                 /* per padded coordinate, relative to D1 */
+    uint8_t kind;                  /* cst_plan_kind */
     uint32_t up_bytes, down_bytes; /* of the payload, expected; entropy codes included */
 } cst_block_plan;
 
@@ -48,10 +48,10 @@ typedef struct {
     cst_tensor *const *tensors; /* per span */
     cst_group *groups;
     uint32_t ngroups;
-    uint32_t *group_of;     /* per block */
-    cst_block_plan *plan;   /* per block */
-    uint32_t *first;        /* owner j has blocks first[j] .. first[j+1] - 1 */
-    double beta;            /* as used: options.beta, or what options.bits asked for */
+    uint32_t *group_of;          /* per block */
+    cst_block_plan *plan;        /* per block */
+    uint32_t *first;             /* owner j has blocks first[j] .. first[j+1] - 1 */
+    double beta;                 /* as used: options.beta, or what options.bits asked for */
     size_t up_bytes, down_bytes; /* frames of the first pair of transfers */
 } cst_shared;
 

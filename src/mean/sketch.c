@@ -56,8 +56,8 @@ static void size_frames(cst_sketch *s)
     }
 }
 
-coset_status cst_sketch_init(cst_sketch *s, const cst_layout *layout, cst_tensor *const *tensors, const cst_vector *vector,
-                             int rank, int ranks)
+coset_status cst_sketch_init(cst_sketch *s, const cst_layout *layout, cst_tensor *const *tensors,
+                             const cst_vector *vector, int rank, int ranks)
 {
     *s = (cst_sketch){.layout = layout, .tensors = tensors, .vector = vector, .rank = rank, .ranks = ranks};
     size_t blocks = layout->nblocks ? layout->nblocks : 1;
@@ -135,7 +135,8 @@ typedef struct {
 } pooled;
 
 /* One block's samples of all ranks, in units of 2^(2 unit). */
-static void pool_block(const cst_sketch *s, cst_reader *from, const int *exponents, uint32_t block, uint32_t samples, pooled *p)
+static void pool_block(const cst_sketch *s, cst_reader *from, const int *exponents, uint32_t block, uint32_t samples,
+                       pooled *p)
 {
     double scale = 1 / cst_rotation_energy(s->layout->blocks[block].n);
     double spread = 0, mean = 0, energy = 0;

@@ -21,15 +21,15 @@ typedef struct {
     cst_tensor *const *tensors;
     const cst_vector *vector;
     int rank, ranks;
-    uint32_t *first;         /* provisional owners */
+    uint32_t *first; /* provisional owners */
     cst_sketch_run *runs;
     uint32_t nruns;
     size_t up_bytes, down_bytes; /* of the frames; 0 if no tensor needs a sketch */
 } cst_sketch;
 
 /* Which tensors need one follows from what is tracked. MEMORY. */
-coset_status cst_sketch_init(cst_sketch *s, const cst_layout *layout, cst_tensor *const *tensors, const cst_vector *vector,
-                             int rank, int ranks);
+coset_status cst_sketch_init(cst_sketch *s, const cst_layout *layout, cst_tensor *const *tensors,
+                             const cst_vector *vector, int rank, int ranks);
 void cst_sketch_free(cst_sketch *s);
 
 /* The frame for one owner (the own one too), and the frame for all from what came: frames[rank * up_bytes]. `header` says

@@ -149,7 +149,8 @@ coset_status cst_track_save(const cst_track *track, uint64_t agreement, uint8_t 
     free(sorted);
     if (w.full)
         return COSET_ERR_ARGUMENT;
-    cst_frame_header h = {.kind = CST_FRAME_STATE, .agreement = agreement, .blocks = (uint32_t)k, .receiver = CST_TO_ALL};
+    cst_frame_header h = {
+        .kind = CST_FRAME_STATE, .agreement = agreement, .blocks = (uint32_t)k, .receiver = CST_TO_ALL};
     cst_body_seal(out, &h, (size_t)(w.at - out), (size_t)(w.at - out));
     return COSET_OK;
 }

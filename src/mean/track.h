@@ -18,10 +18,10 @@ typedef struct {
 typedef struct {
     uint64_t id;
     uint64_t calls;
-    size_t count;    /* coordinates */
+    size_t count; /* coordinates */
     uint32_t nblocks;
-    bool known;      /* stat holds measurements */
-    bool busy;       /* in a call that has not ended */
+    bool known; /* stat holds measurements */
+    bool busy;  /* in a call that has not ended */
     cst_block_stat *stat;
 } cst_tensor;
 

@@ -29,14 +29,9 @@ static void to_doubles(coset_dtype dtype, const uint8_t *in, uint32_t count, dou
 {
     float wide[CST_BLOCK];
     switch (dtype) {
-    case COSET_F64:
-        memcpy(out, in, count * sizeof *out);
-        return;
-    case COSET_F32:
-        memcpy(wide, in, count * sizeof *wide);
-        break;
-    default:
-        cst_widen(dtype, wide, in, count);
+    case COSET_F64: memcpy(out, in, count * sizeof *out); return;
+    case COSET_F32: memcpy(wide, in, count * sizeof *wide); break;
+    default: cst_widen(dtype, wide, in, count);
     }
     for (uint32_t i = 0; i < count; i++)
         out[i] = wide[i];
@@ -264,7 +259,10 @@ void cst_exact_write(coset_dtype dtype, const double *x, uint32_t count, uint8_t
             memcpy(out + 8 * (size_t)i, &y, sizeof y);
         } else {
             /* A mean of finite numbers is finite: rounding must not make it infinite. */
-            double y = isinf(x[i]) ? x[i] : x[i] > FLT_MAX ? (double)FLT_MAX : x[i] < -FLT_MAX ? -(double)FLT_MAX : x[i];
+            double y = isinf(x[i])       ? x[i]
+                       : x[i] > FLT_MAX  ? (double)FLT_MAX
+                       : x[i] < -FLT_MAX ? -(double)FLT_MAX
+                                         : x[i];
             float narrow = isnan(x[i]) ? NAN : (float)y;
             memcpy(out + 4 * (size_t)i, &narrow, sizeof narrow);
         }

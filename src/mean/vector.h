@@ -16,8 +16,8 @@
 
 typedef enum {
     CST_BLOCK_USUAL = 0,
-    CST_BLOCK_ZERO,  /* all zero */
-    CST_BLOCK_EXACT  /* has NaN or Inf */
+    CST_BLOCK_ZERO, /* all zero */
+    CST_BLOCK_EXACT /* has NaN or Inf */
 } cst_block_kind;
 
 typedef struct {
@@ -31,9 +31,9 @@ typedef struct {
     const coset_span *spans;
     const cst_stream_root *roots; /* per span */
     coset_dtype dtype;
-    int *exponents;       /* per span */
-    float *rotated;       /* layout->padded, in units of 2^exponent; zeros where a block is not usual */
-    cst_own_block *own;   /* per block */
+    int *exponents;     /* per span */
+    float *rotated;     /* layout->padded, in units of 2^exponent; zeros where a block is not usual */
+    cst_own_block *own; /* per block */
 } cst_vector;
 
 /* Reads all of it. tools, layout, spans and roots stay the caller's. MEMORY. */

@@ -142,8 +142,7 @@ static const char *hear_hello(cst_gate *gate, cst_guest *g)
     if (!read_more(g, g->bytes, CST_HELLO_BYTES))
         return "it closed the connection";
     switch (cst_hello_check(g->bytes, g->got, &gate->token)) {
-    case CST_HELLO_GOOD:
-        return bid_welcome(gate, g) ? NULL : "it has come for something else";
+    case CST_HELLO_GOOD: return bid_welcome(gate, g) ? NULL : "it has come for something else";
     case CST_HELLO_FOREIGN_TOKEN:
         cst_hello_answer(g->fd, CST_REFUSED_TOKEN);
         gate->foreign++;
@@ -152,10 +151,8 @@ static const char *hear_hello(cst_gate *gate, cst_guest *g)
         cst_hello_answer(g->fd, CST_REFUSED_VERSION);
         gate->foreign++;
         return "another wire version";
-    case CST_HELLO_GARBAGE:
-        return "not a coset process";
-    case CST_HELLO_MORE:
-        break;
+    case CST_HELLO_GARBAGE: return "not a coset process";
+    case CST_HELLO_MORE: break;
     }
     return cst_deadline_passed(g->until) ? "it said nothing" : NULL;
 }

@@ -13,7 +13,7 @@
 
 #include <poll.h>
 
-#define CST_GATE_STRANGERS 64
+#define CST_GATE_STRANGERS   64
 #define CST_GATE_PATIENCE_MS 10000
 
 typedef struct {

@@ -11,7 +11,7 @@
 static const uint8_t hello_magic[8] = {'C', 'O', 'S', 'E', 'T', 'h', 'i', '\n'};
 static const uint8_t answer_magic[8] = {'C', 'O', 'S', 'E', 'T', 'o', 'k', '\n'};
 static const uint8_t choice[CST_CHOICE_BYTES] = {'C', 'O', 'S', 'E', 'T', 'h', 'r', '\n'};
-#define TOKEN_AT 8
+#define TOKEN_AT   8
 #define NUMBERS_AT 24
 
 static void put32(uint8_t *at, uint32_t value)
@@ -89,18 +89,21 @@ coset_status cst_hello_judge(int fd, const uint8_t answer[CST_ANSWER_BYTES], cos
     cst_socket_peer_text(fd, text);
     const char *who = cst_socket_peer(fd).length ? text : "the local socket";
     if (memcmp(answer, answer_magic, sizeof answer_magic))
-        return cst_fail(why, COSET_ERR_PEER, -1, "%s is not a coset process: is the port used by another program?", who);
+        return cst_fail(why, COSET_ERR_PEER, -1, "%s is not a coset process: is the port used by another program?",
+                        who);
     switch (get32(answer + 8)) {
-    case CST_WELCOME:
-        return COSET_OK;
+    case CST_WELCOME: return COSET_OK;
     case CST_REFUSED_TOKEN:
-        return cst_fail(why, COSET_ERR_MISMATCH, -1, "%s belongs to another coset job: give all ranks of this job the same "
-                        "COSET_JOB, or another port", who);
+        return cst_fail(why, COSET_ERR_MISMATCH, -1,
+                        "%s belongs to another coset job: give all ranks of this job the same "
+                        "COSET_JOB, or another port",
+                        who);
     case CST_REFUSED_VERSION:
-        return cst_fail(why, COSET_ERR_MISMATCH, -1, "%s speaks wire version %u, this rank %d: use one version of the "
-                        "library everywhere", who, get32(answer + 12), COSET_WIRE_VERSION);
-    default:
-        return cst_fail(why, COSET_ERR_MISMATCH, -1, "%s expects another rank", who);
+        return cst_fail(why, COSET_ERR_MISMATCH, -1,
+                        "%s speaks wire version %u, this rank %d: use one version of the "
+                        "library everywhere",
+                        who, get32(answer + 12), COSET_WIRE_VERSION);
+    default: return cst_fail(why, COSET_ERR_MISMATCH, -1, "%s expects another rank", who);
     }
 }
 

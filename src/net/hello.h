@@ -25,7 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define CST_HELLO_BYTES 64
+#define CST_HELLO_BYTES  64
 #define CST_ANSWER_BYTES 16
 
 enum { CST_PURPOSE_BOOTSTRAP = 1, CST_PURPOSE_DATA = 2, CST_PURPOSE_CONTROL = 3, CST_PURPOSE_SHM = 4 };
@@ -47,7 +47,13 @@ void cst_hello_write(const cst_hello *hello, uint8_t out[CST_HELLO_BYTES]);
 void cst_hello_read(const uint8_t in[CST_HELLO_BYTES], cst_hello *hello);
 
 /* What the first `got` bytes of a connection are worth. */
-typedef enum { CST_HELLO_MORE, CST_HELLO_GOOD, CST_HELLO_FOREIGN_TOKEN, CST_HELLO_FOREIGN_VERSION, CST_HELLO_GARBAGE } cst_hello_state;
+typedef enum {
+    CST_HELLO_MORE,
+    CST_HELLO_GOOD,
+    CST_HELLO_FOREIGN_TOKEN,
+    CST_HELLO_FOREIGN_VERSION,
+    CST_HELLO_GARBAGE
+} cst_hello_state;
 cst_hello_state cst_hello_check(const uint8_t *in, size_t got, const cst_token *token);
 
 /* Sends the answer; never blocks (a new connection has room for 16 bytes). */

@@ -106,7 +106,8 @@ static void list_names(const struct ifaddrs *list, char *out, size_t size)
         char text[CST_ADDR_TEXT];
         cst_addr a = list->ifa_addr ? cst_addr_from(list->ifa_addr) : (cst_addr){0};
         if (a.length && list->ifa_flags & IFF_UP)
-            n += (size_t)snprintf(out + n, size - n, "%s%s (%s)", n ? ", " : "", list->ifa_name, cst_addr_format(&a, text));
+            n += (size_t)snprintf(out + n, size - n, "%s%s (%s)", n ? ", " : "", list->ifa_name,
+                                  cst_addr_format(&a, text));
     }
 }
 
@@ -116,9 +117,10 @@ coset_status cst_iface_addresses(cst_addr *out, int max, int *count, coset_error
     const char *text = cst_env(VARIABLE);
     struct ifaddrs *list;
     if (text && cst_iface_parse(text, &spec))
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1,
-                        VARIABLE "=%.80s: expected interfaces (eth,ib or =eth0 or ^docker), a network in CIDR form or an address",
-                        text);
+        return cst_fail(
+            why, COSET_ERR_ARGUMENT, -1,
+            VARIABLE "=%.80s: expected interfaces (eth,ib or =eth0 or ^docker), a network in CIDR form or an address",
+            text);
     if (getifaddrs(&list))
         return cst_fail_errno(why, "getifaddrs");
     int n = take(list, text ? &spec : NULL, false, out, 0, max);
@@ -128,7 +130,8 @@ coset_status cst_iface_addresses(cst_addr *out, int max, int *count, coset_error
     if (n == 0) {
         char names[160];
         list_names(list, names, sizeof names);
-        status = text ? cst_fail(why, COSET_ERR_ARGUMENT, -1, VARIABLE "=%.40s takes no address of this host: it has %s", text, names)
+        status = text ? cst_fail(why, COSET_ERR_ARGUMENT, -1,
+                                 VARIABLE "=%.40s takes no address of this host: it has %s", text, names)
                       : cst_fail(why, COSET_ERR_SYSTEM, -1, "no network interface has an address: not even lo is up");
     }
     freeifaddrs(list);

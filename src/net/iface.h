@@ -14,13 +14,13 @@
 #include <coset.h>
 
 #define CST_IFACE_ITEMS 16
-#define CST_IFACE_MAX 32 /* addresses of a host that are considered */
+#define CST_IFACE_MAX   32 /* addresses of a host that are considered */
 
 typedef struct {
     bool exclude, whole;
     int count;
     struct {
-        char name[64];   /* interface name or the beginning of one, empty for a network */
+        char name[64]; /* interface name or the beginning of one, empty for a network */
         cst_addr net;
         int bits;
     } item[CST_IFACE_ITEMS];

@@ -30,6 +30,7 @@ coset_status cst_ports_env(cst_ports *out, coset_error *why)
     const char *text = cst_env("COSET_PORT_RANGE");
     *out = (cst_ports){0, 0};
     if (text && cst_ports_parse(text, out))
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "COSET_PORT_RANGE=%.60s: expected LOW-HIGH, such as 40000-40100", text);
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "COSET_PORT_RANGE=%.60s: expected LOW-HIGH, such as 40000-40100",
+                        text);
     return COSET_OK;
 }

@@ -5,7 +5,9 @@
 #include <coset.h>
 #include <stdint.h>
 
-typedef struct { uint16_t low, high; } cst_ports; /* both ends count; 0-0: any */
+typedef struct {
+    uint16_t low, high;
+} cst_ports; /* both ends count; 0-0: any */
 
 /* "40000-40100" or "40000". Returns 0, or -1. */
 int cst_ports_parse(const char *text, cst_ports *out);

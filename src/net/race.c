@@ -11,8 +11,8 @@
 #include <sys/socket.h>
 
 /* An attempt that takes longer than this to connect leads nowhere: a filtered port, an address that is not ours. */
-#define CONNECT_MS 3000
-#define FIRST_PAUSE_MS 20
+#define CONNECT_MS       3000
+#define FIRST_PAUSE_MS   20
 #define LONGEST_PAUSE_MS 500
 
 void cst_race_begin(cst_race *race, const cst_routes *routes, const cst_hello *hello, cst_deadline deadline)
@@ -115,7 +115,8 @@ static bool advance(cst_race *race, int i, short events)
             say_hello(race, a);
     } else if (a->state == CST_CONNECTING && cst_deadline_passed(a->until)) {
         char text[CST_ADDR_TEXT];
-        cst_fail(&race->obstacle, COSET_ERR_LATE, -1, "%s does not answer", cst_addr_format(&race->routes->addr[i], text));
+        cst_fail(&race->obstacle, COSET_ERR_LATE, -1, "%s does not answer",
+                 cst_addr_format(&race->routes->addr[i], text));
         rest(a);
     } else if (a->state == CST_ASKED && events) {
         return hear_answer(race, a);

@@ -83,8 +83,8 @@ coset_status cst_listen(const cst_addr *at, cst_ports ports, int *fd, cst_addr *
         } while (status && errno == EADDRINUSE && ++port <= ports.high);
         if (status && errno == EADDRINUSE) {
             char text[CST_ADDR_TEXT];
-            cst_fail(why, status, -1, "every port of COSET_PORT_RANGE=%u-%u is in use on %s: allow more ports", ports.low,
-                     ports.high, cst_addr_format(at, text));
+            cst_fail(why, status, -1, "every port of COSET_PORT_RANGE=%u-%u is in use on %s: allow more ports",
+                     ports.low, ports.high, cst_addr_format(at, text));
         }
     }
     if (!status && bound)
@@ -124,7 +124,10 @@ static coset_status status_of_errno(void)
 {
     switch (errno) {
     case ETIMEDOUT: return COSET_ERR_LATE;
-    case ECONNREFUSED: case ECONNRESET: case EPIPE: case ECONNABORTED: return COSET_ERR_PEER;
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case EPIPE:
+    case ECONNABORTED: return COSET_ERR_PEER;
     default: return COSET_ERR_SYSTEM;
     }
 }

@@ -7,7 +7,9 @@
 #include <stdint.h>
 
 #define CST_TOKEN_BYTES 16
-typedef struct { uint8_t bytes[CST_TOKEN_BYTES]; } cst_token;
+typedef struct {
+    uint8_t bytes[CST_TOKEN_BYTES];
+} cst_token;
 
 /* From the kernel's random source. SYSTEM if it has none. */
 coset_status cst_token_random(cst_token *out, coset_error *why);

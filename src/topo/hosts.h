@@ -8,13 +8,13 @@
 #include <stdbool.h>
 
 typedef struct {
-    int size, count;   /* ranks, hosts */
-    int *host;         /* [size] the rank's host, 0..count-1 */
-    int *local;        /* [size] the rank's number on its host */
-    int *local_size;   /* [count] ranks of the host */
-    int *leader;       /* [count] lowest rank of the host */
-    bool uniform;      /* every host has as many ranks as the others */
-    bool blocks;       /* the ranks of every host are consecutive */
+    int size, count; /* ranks, hosts */
+    int *host;       /* [size] the rank's host, 0..count-1 */
+    int *local;      /* [size] the rank's number on its host */
+    int *local_size; /* [count] ranks of the host */
+    int *leader;     /* [count] lowest rank of the host */
+    bool uniform;    /* every host has as many ranks as the others */
+    bool blocks;     /* the ranks of every host are consecutive */
 } cst_hosts;
 
 /* From the places of all ranks, in rank order. Returns 0, or -1 without memory. */

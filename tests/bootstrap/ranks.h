@@ -9,7 +9,7 @@
 #define MAX_RANKS 64
 
 typedef struct {
-    bool reported;       /* false: it died before it could say anything */
+    bool reported; /* false: it died before it could say anything */
     coset_status status;
     coset_error why;
 } outcome;

@@ -19,7 +19,10 @@
 
 /* What process i of a test claims to be. Processes meet at a local socket, or at a port. */
 typedef struct {
-    struct { int rank, size; const char *job; } claim[8];
+    struct {
+        int rank, size;
+        const char *job;
+    } claim[8];
     const char *root;
     int timeout_ms;
     size_t bytes[8];
@@ -203,7 +206,11 @@ static void parts_of_different_length(void **state)
 
 /* -------- strangers and liars -------- */
 
-typedef struct { plan plan; char root[64]; cst_addr at; } crowd;
+typedef struct {
+    plan plan;
+    char root[64];
+    cst_addr at;
+} crowd;
 
 static int reach(const cst_addr *at)
 {
@@ -269,7 +276,8 @@ static coset_status act_as_liar(int process, void *ctx, coset_error *why)
     const crowd *c = ctx;
     if (process != 1)
         return act(process, (void *)(uintptr_t)&c->plan, why);
-    cst_hello hello = {cst_token_from_text(c->plan.claim[1].job), COSET_WIRE_VERSION, CST_PURPOSE_BOOTSTRAP, 1, 3, 0, 0, 1};
+    cst_hello hello = {
+        cst_token_from_text(c->plan.claim[1].job), COSET_WIRE_VERSION, CST_PURPOSE_BOOTSTRAP, 1, 3, 0, 0, 1};
     uint8_t joined[CST_FRAME_BYTES], junk[4096];
     memset(junk, 0xa5, sizeof junk);
     int fd = reach(&c->at);
@@ -330,7 +338,10 @@ static void nonsense_from_a_root_is_an_error(void **state)
 
 /* -------- file -------- */
 
-typedef struct { char path[64]; int size, timeout_ms; } place;
+typedef struct {
+    char path[64];
+    int size, timeout_ms;
+} place;
 
 static coset_status meet_by_file(int rank, void *ctx, coset_error *why)
 {

@@ -20,10 +20,10 @@ static coset_status with(const char *const *variables)
     return cst_job_from_env(&job, &why);
 }
 #define WITH(...) with((const char *const[]){__VA_ARGS__, NULL})
-#define REFUSED(words, ...)                                                                                             \
-    do {                                                                                                                \
-        assert_int_equal(WITH(__VA_ARGS__), COSET_ERR_ARGUMENT);                                                        \
-        assert_non_null(strstr(why.text, words));                                                                       \
+#define REFUSED(words, ...)                                                                                            \
+    do {                                                                                                               \
+        assert_int_equal(WITH(__VA_ARGS__), COSET_ERR_ARGUMENT);                                                       \
+        assert_non_null(strstr(why.text, words));                                                                      \
     } while (0)
 
 static void own_variables(void **state)
@@ -39,14 +39,17 @@ static void own_variables(void **state)
     assert_string_equal(job.host, "");
     assert_non_null(strstr(job.local, "-j"));
     assert_int_equal(WITH("COSET_RANK=0", "COSET_SIZE=1"), COSET_OK); /* one rank needs no place to meet */
-    assert_int_equal(WITH("COSET_RANK=0", "COSET_SIZE=2", "COSET_LOCAL_SIZE=2", "COSET_JOB=j", "MASTER_ADDR=x", "MASTER_PORT=1"),
-                     COSET_OK);
+    assert_int_equal(
+        WITH("COSET_RANK=0", "COSET_SIZE=2", "COSET_LOCAL_SIZE=2", "COSET_JOB=j", "MASTER_ADDR=x", "MASTER_PORT=1"),
+        COSET_OK);
     assert_string_equal(job.host, ""); /* all ranks are here, so MASTER_ADDR is meant for another library */
-    assert_int_equal(WITH("COSET_RANK=0", "COSET_SIZE=4", "COSET_LOCAL_SIZE=2", "COSET_JOB=j", "MASTER_ADDR=x", "MASTER_PORT=1"),
-                     COSET_OK);
+    assert_int_equal(
+        WITH("COSET_RANK=0", "COSET_SIZE=4", "COSET_LOCAL_SIZE=2", "COSET_JOB=j", "MASTER_ADDR=x", "MASTER_PORT=1"),
+        COSET_OK);
     assert_string_equal(job.host, "x");
     /* ours are believed before the others' */
-    assert_int_equal(WITH("COSET_RANK=0", "COSET_SIZE=1", "RANK=1", "WORLD_SIZE=2", "PMI_RANK=5", "PMI_SIZE=6"), COSET_OK);
+    assert_int_equal(WITH("COSET_RANK=0", "COSET_SIZE=1", "RANK=1", "WORLD_SIZE=2", "PMI_RANK=5", "PMI_SIZE=6"),
+                     COSET_OK);
     assert_int_equal(job.rank, 0);
 }
 
@@ -67,11 +70,12 @@ static void torchrun(void **state)
 static void mpi_launchers(void **state)
 {
     (void)state;
-    assert_int_equal(WITH("OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_LOCAL_SIZE=2",
-                          "PMIX_NAMESPACE=4711"),
-                     COSET_OK);
+    assert_int_equal(
+        WITH("OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_LOCAL_SIZE=2", "PMIX_NAMESPACE=4711"),
+        COSET_OK);
     assert_non_null(strstr(job.local, "-4711."));
-    REFUSED("COSET_ROOT", "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_LOCAL_SIZE=2", "PMIX_NAMESPACE=1");
+    REFUSED("COSET_ROOT", "OMPI_COMM_WORLD_RANK=1", "OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_LOCAL_SIZE=2",
+            "PMIX_NAMESPACE=1");
     assert_int_equal(WITH("PMI_RANK=0", "PMI_SIZE=2", "MPI_LOCALNRANKS=2", "COSET_JOB=x"), COSET_OK);
     REFUSED("COSET_JOB", "PMI_RANK=0", "PMI_SIZE=2", "MPI_LOCALNRANKS=2");
     REFUSED("COSET_JOB", "PMI_RANK=0", "PMI_SIZE=2", "MPI_LOCALNRANKS=2", "PMI_FD=999");
@@ -96,9 +100,20 @@ static void slurm(void **state)
 static void node_lists(void **state)
 {
     (void)state;
-    static const struct { const char *list, *first; } row[] = {
-        {"a", "a"}, {"a,b", "a"}, {"a[1-3,5]", "a1"}, {"n[003,007-009]", "n003"}, {"r[1-2]n[03-04],x", "r1n03"}, {"[5-6]", "5"},
-        {"a[", NULL}, {"a]", NULL}, {"", NULL}, {",a", NULL}, {"a[[1]]", NULL},
+    static const struct {
+        const char *list, *first;
+    } row[] = {
+        {"a", "a"},
+        {"a,b", "a"},
+        {"a[1-3,5]", "a1"},
+        {"n[003,007-009]", "n003"},
+        {"r[1-2]n[03-04],x", "r1n03"},
+        {"[5-6]", "5"},
+        {"a[", NULL},
+        {"a]", NULL},
+        {"", NULL},
+        {",a", NULL},
+        {"a[[1]]", NULL},
     };
     char host[CST_HOST_TEXT];
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 static const int sizes[] = {1, 2, 3, 5, 8};
-#define SIZES (int)(sizeof sizes / sizeof *sizes)
+#define SIZES   (int)(sizeof sizes / sizeof *sizes)
 #define IN_TIME 20000
 
 /* Gathers of 0, 1, 13 and 100000 bytes, and one in place, all checked. */
@@ -62,7 +62,10 @@ static void expect_ok(const outcome *o, int n)
 
 /* -------- environment -------- */
 
-typedef struct { int size; const char *root, *job; } surroundings;
+typedef struct {
+    int size;
+    const char *root, *job;
+} surroundings;
 
 static void set_number(const char *name, int value)
 {
@@ -134,7 +137,12 @@ static void by_environment_on_ipv6(void **state)
 
 /* -------- id -------- */
 
-typedef struct { coset_unique_id id; int rank, size; coset_status status; coset_error why; } id_rank;
+typedef struct {
+    coset_unique_id id;
+    int rank, size;
+    coset_status status;
+    coset_error why;
+} id_rank;
 
 static void *id_thread(void *ctx)
 {
@@ -244,7 +252,10 @@ static void ids_obey_the_port_range_and_the_interface(void **state)
 
 /* -------- file -------- */
 
-typedef struct { const char *path; int size; } place;
+typedef struct {
+    const char *path;
+    int size;
+} place;
 
 static coset_status meet_by_file(int rank, void *ctx, coset_error *why)
 {
@@ -269,7 +280,11 @@ static void by_file(void **state)
 
 /* -------- threads -------- */
 
-typedef struct { cst_bootstrap *b; int rank, size; coset_status status; } member;
+typedef struct {
+    cst_bootstrap *b;
+    int rank, size;
+    coset_status status;
+} member;
 
 static void *member_thread(void *ctx)
 {
@@ -298,7 +313,13 @@ static void by_threads(void **state)
     }
 }
 
-typedef struct { cst_bootstrap *b; size_t bytes; int timeout_ms; coset_status status; coset_error why; } caller;
+typedef struct {
+    cst_bootstrap *b;
+    size_t bytes;
+    int timeout_ms;
+    coset_status status;
+    coset_error why;
+} caller;
 
 static void *caller_thread(void *ctx)
 {

@@ -151,8 +151,8 @@ static void check(const char *name, double bits, double nmse, double wire_bits)
     cst_flush_mode mode = cst_flush_enter();
     quality q = try_codec(&codec);
     cst_flush_leave(mode);
-    printf("%-22s %g bits: error %.5f (expected %.5f), bias %.3f, %.3f bits on the wire\n", name, bits, q.nmse, nmse, q.bias,
-           q.bits);
+    printf("%-22s %g bits: error %.5f (expected %.5f), bias %.3f, %.3f bits on the wire\n", name, bits, q.nmse, nmse,
+           q.bias, q.bits);
     assert_true(fabs(q.nmse / nmse - 1) < 0.03);
     assert_true(q.bias < 1.15);
     assert_true(q.bits <= wire_bits);
@@ -193,7 +193,8 @@ static void correlated_and_rotated_are_unbiased(void **state)
 static void nan_makes_nan_of_what_shares_its_scale(void **state)
 {
     (void)state;
-    const char *names[] = {"eden", "qsgd:linf", "qsgd:l2", "suresh", "suresh:rotated", "terngrad", "natural", "correlated"};
+    const char *names[] = {"eden",           "qsgd:linf", "qsgd:l2", "suresh",
+                           "suresh:rotated", "terngrad",  "natural", "correlated"};
     static float y[D];
     const float kept = x[100];
     x[100] = NAN;
@@ -213,7 +214,8 @@ static void nan_makes_nan_of_what_shares_its_scale(void **state)
 static void hostile_bytes(void **state)
 {
     (void)state;
-    const char *names[] = {"eden", "qsgd:linf,bucket=100", "suresh", "suresh:rotated", "terngrad", "natural", "correlated:rotated"};
+    const char *names[] = {"eden",    "qsgd:linf,bucket=100", "suresh", "suresh:rotated", "terngrad",
+                           "natural", "correlated:rotated"};
     static float y[D];
     for (int i = 0; i < 7; i++)
         for (size_t n = 1; n <= 5000; n = n * 3 + 1) {
@@ -235,7 +237,8 @@ static void names_and_parameters(void **state)
     (void)state;
     cst_codec codec;
     coset_error why = COSET_ERROR_INIT;
-    const char *bad[] = {"edn", "eden:x", "qsgd:l3", "qsgd:bucket=0", "qsgd:bucket=", "qsgd:bucket=1x", "terngrad:linf", "suresh:rotated=1"};
+    const char *bad[] = {"edn",          "eden:x",         "qsgd:l3",       "qsgd:bucket=0",
+                         "qsgd:bucket=", "qsgd:bucket=1x", "terngrad:linf", "suresh:rotated=1"};
     for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_int_equal(cst_codec_parse(&codec, tools, bad[i], 4, &why), COSET_ERR_ARGUMENT);
         assert_true(why.text[0] != 0);

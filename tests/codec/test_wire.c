@@ -11,9 +11,19 @@ enum { BLOCKS = 3, REQUESTS = 2, PAYLOAD = 40 };
 
 static size_t make(uint8_t *frame, size_t room)
 {
-    cst_frame_header h = {.kind = CST_FRAME_DOWN, .round = 2, .sender = 7, .receiver = CST_TO_ALL, .call = 99,
-                          .agreement = 0x0123456789ABCDEF, .first_block = 1000, .blocks = BLOCKS, .requests = REQUESTS,
-                          .error = 3, .corrected = 4, .need_up = 5, .need_down = 1ull << 40};
+    cst_frame_header h = {.kind = CST_FRAME_DOWN,
+                          .round = 2,
+                          .sender = 7,
+                          .receiver = CST_TO_ALL,
+                          .call = 99,
+                          .agreement = 0x0123456789ABCDEF,
+                          .first_block = 1000,
+                          .blocks = BLOCKS,
+                          .requests = REQUESTS,
+                          .error = 3,
+                          .corrected = 4,
+                          .need_up = 5,
+                          .need_down = 1ull << 40};
     h.payload = CST_FRAME_HEADER + cst_frame_tables(&h);
     h.used = h.payload + PAYLOAD;
     assert_true(h.used <= room);
@@ -108,12 +118,13 @@ static void replays_and_other_options_are_told_apart(void **state)
 static void descriptors_mean_one_thing_or_nothing(void **state)
 {
     (void)state;
-    const uint32_t steps[] = {0, 1, CST_STEP_LOW - 1, CST_STEP_LOW, CST_STEP_HIGH, CST_STEP_HIGH + 1, (1 << CST_STEP_BITS) - 1};
+    const uint32_t steps[] = {
+        0, 1, CST_STEP_LOW - 1, CST_STEP_LOW, CST_STEP_HIGH, CST_STEP_HIGH + 1, (1 << CST_STEP_BITS) - 1};
     int good = 0;
     for (unsigned code = 0; code < 8; code++)
-        for (unsigned class = 0; class < 128; class++)
+        for (unsigned class = 0; class < 128; class ++)
             for (unsigned i = 0; i < sizeof steps / sizeof *steps; i++) {
-                uint32_t bits = cst_desc_pack((cst_block_desc){(uint8_t)code, (uint8_t)class, steps[i]});
+                uint32_t bits = cst_desc_pack((cst_block_desc){(uint8_t)code, (uint8_t) class, steps[i]});
                 cst_block_desc d;
                 if (!cst_desc_unpack(bits, &d))
                     continue;

@@ -23,10 +23,10 @@ typedef struct {
 
 typedef struct {
     coset_mean_report report;
-    double excess;      /* mse over spread2 / ranks */
+    double excess; /* mse over spread2 / ranks */
     double mse, spread2;
-    double bits;        /* of both phases: sent * n / (n - 1) per coordinate */
-    bool identical;     /* all ranks got the same bits */
+    double bits;    /* of both phases: sent * n / (n - 1) per coordinate */
+    bool identical; /* all ranks got the same bits */
 } field_result;
 
 /* Fails the test if something cannot be made. */

@@ -65,7 +65,8 @@ static void *run_rank(void *arg)
         at = 0;
         for (int t = 0; t < TENSORS; at += counts[t++])
             for (size_t i = 0; i < counts[t]; i++)
-                w->out[at + i] = w->dtype == COSET_F64 ? (float)((const double *)spans[t].recv)[i] : ((const float *)spans[t].recv)[i];
+                w->out[at + i] = w->dtype == COSET_F64 ? (float)((const double *)spans[t].recv)[i]
+                                                       : ((const float *)spans[t].recv)[i];
     }
     w->error = (coset_error)COSET_ERROR_INIT;
     coset_last_error(w->comm, &w->error);

@@ -178,7 +178,12 @@ static void safetensors_that_lie_are_refused(void **state)
 {
     (void)state;
     const char *bad[] = {
-        "", "[]", "{", "nonsense", "{\"a\":1}", "{\"a\":{}}",
+        "",
+        "[]",
+        "{",
+        "nonsense",
+        "{\"a\":1}",
+        "{\"a\":{}}",
         "{\"a\":{\"dtype\":\"I64\",\"shape\":[1],\"data_offsets\":[0,8]}}",
         "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,12]}}",
         "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[4,12]}}",
@@ -225,14 +230,10 @@ static void what_is_written_is_read(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(npy_headers_that_numpy_writes),
-        cmocka_unit_test(scalars_and_empty_arrays),
-        cmocka_unit_test(npy_that_lies_is_refused),
-        cmocka_unit_test(every_truncation_is_refused),
-        cmocka_unit_test(safetensors_in_order_of_names),
-        cmocka_unit_test(mixed_types_are_widened),
-        cmocka_unit_test(safetensors_that_lie_are_refused),
-        cmocka_unit_test(what_is_written_is_read),
+        cmocka_unit_test(npy_headers_that_numpy_writes),    cmocka_unit_test(scalars_and_empty_arrays),
+        cmocka_unit_test(npy_that_lies_is_refused),         cmocka_unit_test(every_truncation_is_refused),
+        cmocka_unit_test(safetensors_in_order_of_names),    cmocka_unit_test(mixed_types_are_widened),
+        cmocka_unit_test(safetensors_that_lie_are_refused), cmocka_unit_test(what_is_written_is_read),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

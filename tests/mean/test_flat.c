@@ -14,7 +14,10 @@ enum { DIM = 1 << 20 };
 
 /* Bits of both phases, everything counted, that the exchange needs at budget 0.05 in the long run, by ranks: mean 0 and
  * mean of 10 spreads and more; a first call may take 0.4 more. */
-static const struct { int ranks; double bits_centred, bits_far; } known[] = {{2, 5.49, 7.40}, {8, 5.89, 9.18}, {32, 5.96, 10.44}};
+static const struct {
+    int ranks;
+    double bits_centred, bits_far;
+} known[] = {{2, 5.49, 7.40}, {8, 5.89, 9.18}, {32, 5.96, 10.44}};
 
 static void average_and_check(int ranks, double mean, double bits)
 {
@@ -23,8 +26,8 @@ static void average_and_check(int ranks, double mean, double bits)
     for (int call = 0; call < (ranks > 8 ? 1 : 2); call++) {
         field_fill(f, FIELD_GAUSS, mean, 1);
         field_result r = field_average(f);
-        printf("%d ranks, mean %g, call %d: excess %.4f, %.3f bits, %d transfers\n", ranks, mean, call, r.excess, r.bits,
-               (int)r.report.transfers);
+        printf("%d ranks, mean %g, call %d: excess %.4f, %.3f bits, %d transfers\n", ranks, mean, call, r.excess,
+               r.bits, (int)r.report.transfers);
         assert_true(r.identical);
         assert_true(r.excess <= 0.05 && r.excess >= 0.03);
         assert_true(r.bits <= bits + 0.4);

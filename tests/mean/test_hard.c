@@ -22,8 +22,8 @@ static field *make(int ranks, size_t dim)
 static field_result average(field *f, const char *what)
 {
     field_result r = field_average(f);
-    printf("%-28s excess %.4f bits %.2f transfers %d repaired %d corrected %d refined %d exact %d\n", what, r.excess, r.bits,
-           (int)r.report.transfers, (int)r.report.repaired, (int)r.report.corrected, (int)r.report.refined,
+    printf("%-28s excess %.4f bits %.2f transfers %d repaired %d corrected %d refined %d exact %d\n", what, r.excess,
+           r.bits, (int)r.report.transfers, (int)r.report.repaired, (int)r.report.corrected, (int)r.report.refined,
            (int)r.report.exact);
     assert_true(r.identical);
     return r;
@@ -69,7 +69,9 @@ static void spikes_cost_little(void **state)
             for (size_t i = 1234; i < f->dim; i += 4096)
                 for (int r = 0; kind && r < (kind == 1 ? 1 : 8); r++)
                     f->x[r][i] += 100;
-            field_result r = average(f, kind == 0 ? "no spikes" : kind == 1 ? "spikes on one rank" : "spikes on all ranks");
+            field_result r = average(f, kind == 0   ? "no spikes"
+                                        : kind == 1 ? "spikes on one rank"
+                                                    : "spikes on all ranks");
             assert_true(r.excess <= 0.055);
             bits[kind] = r.bits;
         }
@@ -120,8 +122,10 @@ static void zeros_stay_zero(void **state)
 static void tiny_and_huge(void **state)
 {
     (void)state;
-    const struct { double scale; const char *what; } cases[] = {
-        {1e-42, "denormals"}, {1e-30, "1e-30"}, {1e30, "1e30"}, {FLT_MAX / 6, "near FLT_MAX"}};
+    const struct {
+        double scale;
+        const char *what;
+    } cases[] = {{1e-42, "denormals"}, {1e-30, "1e-30"}, {1e30, "1e30"}, {FLT_MAX / 6, "near FLT_MAX"}};
     for (unsigned c = 0; c < sizeof cases / sizeof *cases; c++) {
         field *f = make(4, 1 << 15);
         for (int call = 0; call < 2; call++) {
@@ -155,7 +159,8 @@ static void far_mean_small_spread(void **state)
 static void any_length(void **state)
 {
     (void)state;
-    const size_t lengths[] = {1, 2, 3, 7, 127, 128, 129, 255, 1000, 1023, 1024, 1025, 2047, 2100, 4095, 4096, 4097, 6000, 12289};
+    const size_t lengths[] = {1,    2,    3,    7,    127,  128,  129,  255,  1000, 1023,
+                              1024, 1025, 2047, 2100, 4095, 4096, 4097, 6000, 12289};
     for (unsigned i = 0; i < sizeof lengths / sizeof *lengths; i++)
         for (int ranks = 2; ranks <= 5; ranks += 3) {
             field *f = make(ranks, lengths[i]);

@@ -79,16 +79,16 @@ static void run(const scenario *s, int ranks)
         assert_true(r.identical);
         most = fmax(most, r.excess);
         if (r.excess > 0.052 || r.report.transfers > 2)
-            printf("    step %d: excess %.4f, %.2f bits, %d transfers, %d repaired, %d refined\n", step, r.excess, r.bits,
-                   (int)r.report.transfers, (int)r.report.repaired, (int)r.report.refined);
+            printf("    step %d: excess %.4f, %.2f bits, %d transfers, %d repaired, %d refined\n", step, r.excess,
+                   r.bits, (int)r.report.transfers, (int)r.report.repaired, (int)r.report.refined);
         sum += r.excess;
         bits += r.bits;
         repaired += r.report.repaired;
         refined += r.report.refined;
         transfers += r.report.transfers;
     }
-    printf("%-26s %d ranks: excess %.4f, at most %.4f; %.2f bits, %.2f transfers, %lu repaired, %lu refined\n", s->name, ranks,
-           sum / STEPS, most, bits / STEPS, (double)transfers / STEPS, repaired, refined);
+    printf("%-26s %d ranks: excess %.4f, at most %.4f; %.2f bits, %.2f transfers, %lu repaired, %lu refined\n", s->name,
+           ranks, sum / STEPS, most, bits / STEPS, (double)transfers / STEPS, repaired, refined);
     assert_true(most <= 0.055);
     assert_true(sum / STEPS >= 0.03);
     field_free(f);

@@ -23,7 +23,8 @@ static field_result average_of(int ranks, size_t dim, const char *codec, double 
         sum.identical &= r.identical;
     }
     field_free(f);
-    printf("%2d ranks, mean %g, %-12s %g bits: %.3f bits, excess %.4f\n", ranks, mean, codec, bits, sum.bits, sum.excess);
+    printf("%2d ranks, mean %g, %-12s %g bits: %.3f bits, excess %.4f\n", ranks, mean, codec, bits, sum.bits,
+           sum.excess);
     assert_true(sum.identical);
     return sum;
 }
@@ -49,7 +50,8 @@ static void e8_gains_over_z(void **state)
 {
     (void)state;
     for (double bits = 3; bits <= 5; bits++) {
-        field_result z = average_of(8, 1 << 18, "lattice:z", bits, 10, 3), e8 = average_of(8, 1 << 18, "lattice:e8", bits, 10, 3);
+        field_result z = average_of(8, 1 << 18, "lattice:z", bits, 10, 3),
+                     e8 = average_of(8, 1 << 18, "lattice:e8", bits, 10, 3);
         double gain = 10 * log10(z.excess / e8.excess) - 10 * log10(4) / 2 * (e8.bits - z.bits);
         printf("E8 gains %.2f dB\n", gain);
         assert_true(gain >= 2.2);

@@ -34,7 +34,14 @@ static void addresses_print_as_they_parse(void **state)
     a = address("fe80::1%lo");
     assert_string_equal(cst_addr_format(&a, text), "fe80::1%lo");
 
-    static const char *const bad[] = {"", "10.0.0", "10.0.0.256", "host", ":::", "fe80::1%", "fe80::1%nosuch0", "1.2.3.4 ",
+    static const char *const bad[] = {"",
+                                      "10.0.0",
+                                      "10.0.0.256",
+                                      "host",
+                                      ":::",
+                                      "fe80::1%",
+                                      "fe80::1%nosuch0",
+                                      "1.2.3.4 ",
                                       "0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000:0000"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(cst_addr_parse(bad[i], &a), -1);
@@ -51,10 +58,13 @@ static void mapped_addresses_become_ipv4(void **state)
 static void kinds_of_addresses(void **state)
 {
     (void)state;
-    static const struct { const char *text; bool loopback, link_local, wildcard; } row[] = {
-        {"127.0.0.1", true, false, false}, {"127.1.2.3", true, false, false}, {"::1", true, false, false},
+    static const struct {
+        const char *text;
+        bool loopback, link_local, wildcard;
+    } row[] = {
+        {"127.0.0.1", true, false, false}, {"127.1.2.3", true, false, false},   {"::1", true, false, false},
         {"10.0.0.1", false, false, false}, {"169.254.3.4", false, true, false}, {"fe80::1", false, true, false},
-        {"0.0.0.0", false, false, true},   {"::", false, false, true},         {"fd00::1", false, false, false},
+        {"0.0.0.0", false, false, true},   {"::", false, false, true},          {"fd00::1", false, false, false},
     };
     for (size_t i = 0; i < sizeof row / sizeof *row; i++) {
         cst_addr a = address(row[i].text);
@@ -74,8 +84,9 @@ static void host_and_port(void **state)
     assert_int_equal(port, 29501);
     assert_int_equal(cst_hostport_split("[fd00::1]:1", host, &port), 0);
     assert_string_equal(host, "fd00::1");
-    static const char *const bad[] = {"", "host", "host:", ":1", "host:0", "host:65536", "host:1x", "fd00::1:80", "[fd00::1]",
-                                      "[fd00::1:80", "[]:80", "host:-1", "a:b:1"};
+    static const char *const bad[] = {"",           "host",    "host:",      ":1",        "host:0",
+                                      "host:65536", "host:1x", "fd00::1:80", "[fd00::1]", "[fd00::1:80",
+                                      "[]:80",      "host:-1", "a:b:1"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(cst_hostport_split(bad[i], host, &port), -1);
     char longer[400];
@@ -93,7 +104,8 @@ static void port_ranges(void **state)
     assert_int_equal(p.high, 40100);
     assert_int_equal(cst_ports_parse("7", &p), 0);
     assert_int_equal(p.high, 7);
-    static const char *const bad[] = {"", "-", "0", "0-10", "5-4", "1-65536", "1-", "-9", "a-b", "1-2-3", "123456789-4"};
+    static const char *const bad[] = {"",   "-",  "0",   "0-10",  "5-4",        "1-65536",
+                                      "1-", "-9", "a-b", "1-2-3", "123456789-4"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(cst_ports_parse(bad[i], &p), -1);
 }
@@ -129,8 +141,11 @@ static void interface_lists(void **state)
     assert_false(takes("^10.0.0.0/8", "any", "10.0.0.8"));
 
     cst_iface_spec spec;
-    static const char *const bad[] = {"", "^", "=", "eth,", ",eth", "10.0.0.0/33", "10.0.0.0/", "fd00::/129", "eth0/8",
-                                      "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q"};
+    static const char *const bad[] = {"",          "^",
+                                      "=",         "eth,",
+                                      ",eth",      "10.0.0.0/33",
+                                      "10.0.0.0/", "fd00::/129",
+                                      "eth0/8",    "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
         assert_int_equal(cst_iface_parse(bad[i], &spec), -1);
 }
@@ -178,7 +193,8 @@ static void names(void **state)
     }
     assert_int_equal(cst_resolve("no such host", 6, CST_NEVER, out, 8, &count, &why), COSET_ERR_ARGUMENT);
     uint64_t before = cst_now_ns();
-    assert_int_equal(cst_resolve("no-such-host.invalid", 6, cst_deadline_in(300), out, 8, &count, &why), COSET_ERR_SYSTEM);
+    assert_int_equal(cst_resolve("no-such-host.invalid", 6, cst_deadline_in(300), out, 8, &count, &why),
+                     COSET_ERR_SYSTEM);
     assert_non_null(strstr(why.text, "no-such-host.invalid"));
     assert_true(cst_now_ns() - before >= 300u * 1000000u); /* it was asked for until the deadline */
 }
@@ -186,10 +202,14 @@ static void names(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(addresses_print_as_they_parse), cmocka_unit_test(mapped_addresses_become_ipv4),
-        cmocka_unit_test(kinds_of_addresses),            cmocka_unit_test(host_and_port),
-        cmocka_unit_test(port_ranges),                   cmocka_unit_test(interface_lists),
-        cmocka_unit_test(interfaces_of_this_host),       cmocka_unit_test(names),
+        cmocka_unit_test(addresses_print_as_they_parse),
+        cmocka_unit_test(mapped_addresses_become_ipv4),
+        cmocka_unit_test(kinds_of_addresses),
+        cmocka_unit_test(host_and_port),
+        cmocka_unit_test(port_ranges),
+        cmocka_unit_test(interface_lists),
+        cmocka_unit_test(interfaces_of_this_host),
+        cmocka_unit_test(names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -277,16 +277,11 @@ int main(void)
 {
 #define GATED(test) cmocka_unit_test_setup_teardown(test, open_gate, shut_gate)
     const struct CMUnitTest tests[] = {
-        GATED(the_right_token_enters),
-        GATED(byte_by_byte_enters_too),
-        GATED(of_two_ways_one_is_chosen),
-        GATED(who_comes_for_something_else_is_refused),
-        GATED(a_wrong_choice_is_turned_away),
-        GATED(every_wrong_byte_of_magic_and_token_is_turned_away),
-        GATED(other_versions_are_told_so),
-        GATED(garbage_gets_no_answer),
-        GATED(silence_does_not_stall),
-        GATED(clients_tell_a_stranger_from_a_closed_door),
+        GATED(the_right_token_enters),        GATED(byte_by_byte_enters_too),
+        GATED(of_two_ways_one_is_chosen),     GATED(who_comes_for_something_else_is_refused),
+        GATED(a_wrong_choice_is_turned_away), GATED(every_wrong_byte_of_magic_and_token_is_turned_away),
+        GATED(other_versions_are_told_so),    GATED(garbage_gets_no_answer),
+        GATED(silence_does_not_stall),        GATED(clients_tell_a_stranger_from_a_closed_door),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

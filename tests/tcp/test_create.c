@@ -111,7 +111,11 @@ static void another_job(rank_env *e)
 }
 
 /* Dies in the oob's call number `fuse`, counted from 0. */
-typedef struct { rank_env *e; coset_oob inner; int fuse; } dying;
+typedef struct {
+    rank_env *e;
+    coset_oob inner;
+    int fuse;
+} dying;
 
 static coset_status gather_or_die(void *ctx, const void *send, void *recv, size_t bytes, int timeout_ms)
 {
@@ -133,10 +137,22 @@ static void dies_at(rank_env *e, int fuse)
     CHECK(!cst_deadline_passed(soon));
 }
 
-static void dies_at_0(rank_env *e) { dies_at(e, 0); }
-static void dies_at_2(rank_env *e) { dies_at(e, 2); }
-static void dies_at_4(rank_env *e) { dies_at(e, 4); }
-static void dies_at_5(rank_env *e) { dies_at(e, 5); }
+static void dies_at_0(rank_env *e)
+{
+    dies_at(e, 0);
+}
+static void dies_at_2(rank_env *e)
+{
+    dies_at(e, 2);
+}
+static void dies_at_4(rank_env *e)
+{
+    dies_at(e, 4);
+}
+static void dies_at_5(rank_env *e)
+{
+    dies_at(e, 5);
+}
 
 /* Strangers knock at every listening port of this process's host while ranks connect. */
 static void strangers(rank_env *e)
@@ -162,7 +178,11 @@ static void strangers(rank_env *e)
     rank_destroy(e);
 }
 
-typedef struct { const char *name; void (*body)(rank_env *e); int size; } one;
+typedef struct {
+    const char *name;
+    void (*body)(rank_env *e);
+    int size;
+} one;
 static const one rows[] = {
     {"loopback_between_hosts", loopback_between_hosts, 3},
     {"loopback_is_replaced", loopback_is_replaced, 3},

@@ -47,7 +47,7 @@ static void tails(void **state)
         assert_int_equal(sum, 0x1234567890abcdefu);
     }
     for (int bit = 0; bit < 64; bit++) { /* the sum may be anything: the payload is judged by it */
-        if (bit == 32) /* the difference between whole and cancelled */
+        if (bit == 32)                   /* the difference between whole and cancelled */
             continue;
         bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
         assert_false(cst_tail_read(bytes, &cancelled, &sum));

@@ -103,7 +103,8 @@ static coset_notice heard_by(int r)
         if (length > 0)
             continue;
         assert_int_equal(length, 0);
-        assert_int_equal(cst_recv_all(t.far[r], bytes + CST_RECORD_BYTES, CST_NOTICE_BYTES, cst_deadline_in(5000), NULL), COSET_OK);
+        assert_int_equal(
+            cst_recv_all(t.far[r], bytes + CST_RECORD_BYTES, CST_NOTICE_BYTES, cst_deadline_in(5000), NULL), COSET_OK);
         assert_true(cst_record_read(bytes, sizeof bytes, &is_notice, &n) > 0);
         return n;
     }
@@ -171,8 +172,13 @@ static void a_death_that_another_has_seen(void **state)
 static void other_notices_pass(void **state)
 {
     (void)state;
-    static const struct { coset_notice_kind kind; coset_status status; } row[] = {
-        {COSET_NOTICE_ABORT, COSET_ERR_ABORTED}, {COSET_NOTICE_MISMATCH, COSET_ERR_MISMATCH}, {COSET_NOTICE_LATE, COSET_ERR_LATE},
+    static const struct {
+        coset_notice_kind kind;
+        coset_status status;
+    } row[] = {
+        {COSET_NOTICE_ABORT, COSET_ERR_ABORTED},
+        {COSET_NOTICE_MISMATCH, COSET_ERR_MISMATCH},
+        {COSET_NOTICE_LATE, COSET_ERR_LATE},
     };
     coset_notice n;
     start(60000);
@@ -190,13 +196,17 @@ static void other_notices_pass(void **state)
 static void nonsense_is_death(void **state)
 {
     (void)state;
-    static const struct { coset_notice_kind kind; int about; coset_status status; } row[] = {
-        {COSET_NOTICE_ABORT, 2, COSET_ERR_ABORTED},  /* speaks for another */
-        {COSET_NOTICE_GOODBYE, 2, COSET_OK},         /* says goodbye for another */
-        {COSET_NOTICE_GOODBYE, 1, COSET_ERR_PEER},   /* a goodbye that fails */
-        {COSET_NOTICE_ABORT, 1, COSET_OK},           /* an abort that succeeds */
-        {COSET_NOTICE_DEATH, 1, COSET_ERR_PEER},     /* the dead speak */
-        {COSET_NOTICE_DEATH, 3, COSET_ERR_PEER},     /* there is no rank 3 */
+    static const struct {
+        coset_notice_kind kind;
+        int about;
+        coset_status status;
+    } row[] = {
+        {COSET_NOTICE_ABORT, 2, COSET_ERR_ABORTED}, /* speaks for another */
+        {COSET_NOTICE_GOODBYE, 2, COSET_OK},        /* says goodbye for another */
+        {COSET_NOTICE_GOODBYE, 1, COSET_ERR_PEER},  /* a goodbye that fails */
+        {COSET_NOTICE_ABORT, 1, COSET_OK},          /* an abort that succeeds */
+        {COSET_NOTICE_DEATH, 1, COSET_ERR_PEER},    /* the dead speak */
+        {COSET_NOTICE_DEATH, 3, COSET_ERR_PEER},    /* there is no rank 3 */
         {COSET_NOTICE_DEATH, -1, COSET_ERR_PEER},
         {COSET_NOTICE_DEATH, INT32_MIN, COSET_ERR_PEER},
         {(coset_notice_kind)0, 1, COSET_ERR_PEER},

@@ -53,9 +53,13 @@ static void a_namespace_is_another_host(void **state)
 static void cores(void **state)
 {
     (void)state;
-    static const struct { const char *line; int cores; } row[] = {
-        {"max 100000", 0}, {"200000 100000", 2}, {"150000 100000", 1}, {"50000 100000", 1}, {"-1 100000", 0},
-        {"400000 100000\n", 4}, {"99999999999999 1", 8192}, {"", -1}, {"0 100000", -1}, {"100000", -1}, {"100000 0", -1}, {"x y", -1},
+    static const struct {
+        const char *line;
+        int cores;
+    } row[] = {
+        {"max 100000", 0}, {"200000 100000", 2},   {"150000 100000", 1},       {"50000 100000", 1},
+        {"-1 100000", 0},  {"400000 100000\n", 4}, {"99999999999999 1", 8192}, {"", -1},
+        {"0 100000", -1},  {"100000", -1},         {"100000 0", -1},           {"x y", -1},
     };
     for (size_t i = 0; i < sizeof row / sizeof *row; i++)
         assert_int_equal(cst_cores_of_quota(row[i].line), row[i].cores);

@@ -63,7 +63,8 @@ static void run_case(void **state)
         fail_msg("%s", c->name);
 }
 
-static void add_case(one_case *c, struct CMUnitTest *t, const conformance_target *target, const rank_test *test, int size)
+static void add_case(one_case *c, struct CMUnitTest *t, const conformance_target *target, const rank_test *test,
+                     int size)
 {
     *c = (one_case){.target = target, .test = test, .size = size};
     snprintf(c->name, sizeof c->name, "%s.%s.%d", target->transport, test->name, size);

@@ -52,8 +52,8 @@ void parcel_check(const parcel *p, int sender, int receiver)
 {
     for (size_t i = 0; i < p->bytes; i++)
         if (p->data[i] != value_at(p, sender, receiver, i))
-            rank_fail(__FILE__, __LINE__, "byte %zu of %zu from rank %d, op %llu tag %u: %d instead of %d", i, p->bytes, sender,
-                      (unsigned long long)p->msg.op, p->msg.tag, p->data[i], value_at(p, sender, receiver, i));
+            rank_fail(__FILE__, __LINE__, "byte %zu of %zu from rank %d, op %llu tag %u: %d instead of %d", i, p->bytes,
+                      sender, (unsigned long long)p->msg.op, p->msg.tag, p->data[i], value_at(p, sender, receiver, i));
 }
 
 /* A parcel may have been moved since it was made. */
@@ -91,8 +91,8 @@ coset_status wait_msg(rank_env *e, coset_msg *msg)
     while (msg->status == COSET_IN_PROGRESS) {
         drive(e);
         if (cst_deadline_passed(end))
-            rank_fail(__FILE__, __LINE__, "no outcome: peer %d, op %llu, tag %u", msg->peer, (unsigned long long)msg->op,
-                      msg->tag);
+            rank_fail(__FILE__, __LINE__, "no outcome: peer %d, op %llu, tag %u", msg->peer,
+                      (unsigned long long)msg->op, msg->tag);
     }
     return msg->status;
 }

@@ -16,7 +16,8 @@ static void test_good_rules(void **state)
     cst_fault_rules r;
     assert_int_equal(cst_fault_parse(NULL, &r, NULL), COSET_OK);
     assert_int_equal(r.count, 0);
-    assert_int_equal(cst_fault_parse("rank=1,op=3,after=2,do=kill;peer=4,times=0,at=progress,do=delay:50", &r, NULL), COSET_OK);
+    assert_int_equal(cst_fault_parse("rank=1,op=3,after=2,do=kill;peer=4,times=0,at=progress,do=delay:50", &r, NULL),
+                     COSET_OK);
     assert_int_equal(r.count, 2);
     assert_int_equal(r.rule[0].rank, 1);
     assert_int_equal(r.rule[0].op, 3);
@@ -33,8 +34,24 @@ static void test_good_rules(void **state)
 static void test_bad_rules(void **state)
 {
     static const char *const bad[] = {
-        "", ";", "do=kill;", ",do=kill", "rank=1", "do", "do=", "do=die", "do=delay", "do=delay:x", "do=delay:-1", "do=kill,",
-        "rank=-1,do=kill", "rank=1x,do=kill", "at=nowhere,do=kill", "at=irecv,do=drop", "color=1,do=kill", "do=exit:",
+        "",
+        ";",
+        "do=kill;",
+        ",do=kill",
+        "rank=1",
+        "do",
+        "do=",
+        "do=die",
+        "do=delay",
+        "do=delay:x",
+        "do=delay:-1",
+        "do=kill,",
+        "rank=-1,do=kill",
+        "rank=1x,do=kill",
+        "at=nowhere,do=kill",
+        "at=irecv,do=drop",
+        "color=1,do=kill",
+        "do=exit:",
         "do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;"
         "do=kill;do=kill;do=kill",
     };
@@ -222,9 +239,14 @@ static void body_kill(rank_env *e)
 }
 
 static const rank_test on_threads[] = {
-    {"drop", body_drop, true, NULL},     {"truncate", body_truncate, true, NULL}, {"entry", body_entry, true, NULL},
-    {"corrupt", body_corrupt, true, NULL}, {"delay", body_delay, true, NULL},     {"fault_cancel", body_cancel, true, NULL},
-    {"bad_environment", body_bad_environment, true, NULL}, {NULL, NULL, false, NULL},
+    {"drop", body_drop, true, NULL},
+    {"truncate", body_truncate, true, NULL},
+    {"entry", body_entry, true, NULL},
+    {"corrupt", body_corrupt, true, NULL},
+    {"delay", body_delay, true, NULL},
+    {"fault_cancel", body_cancel, true, NULL},
+    {"bad_environment", body_bad_environment, true, NULL},
+    {NULL, NULL, false, NULL},
 };
 static const rank_test on_shm[] = {{"kill", body_kill, true, NULL}, {NULL, NULL, false, NULL}};
 

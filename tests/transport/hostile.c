@@ -59,7 +59,8 @@ static void *map(void *self, int peer, const coset_location *at, size_t bytes)
     return inside ? w->segment + at->offset : NULL;
 }
 
-static coset_status pull(void *self, int peer, const struct iovec *to, int to_count, const struct iovec *from, int from_count)
+static coset_status pull(void *self, int peer, const struct iovec *to, int to_count, const struct iovec *from,
+                         int from_count)
 {
     world *w = self;
     (void)peer;
@@ -84,7 +85,8 @@ static void start_traffic(cst_channel *ch, traffic *t)
         size_t bytes = sizes[i % MESSAGES];
         t->memory[i] = calloc(1, bytes + 1);
         t->iov[i] = (struct iovec){t->memory[i], bytes};
-        t->msg[i] = (coset_msg){.peer = HOSTILE, .op = 1, .tag = (uint32_t)(i % MESSAGES), .iov = &t->iov[i], .iovcnt = 1};
+        t->msg[i] =
+            (coset_msg){.peer = HOSTILE, .op = 1, .tag = (uint32_t)(i % MESSAGES), .iov = &t->iov[i], .iovcnt = 1};
         if (i < MESSAGES)
             cst_channel_irecv(ch, &t->msg[i]);
         else
@@ -98,7 +100,8 @@ static void end_traffic(cst_channel *ch, traffic *t)
         if (t->msg[i].status == COSET_IN_PROGRESS)
             cst_channel_cancel(ch, &t->msg[i]);
         coset_status s = t->msg[i].status;
-        require(s == COSET_OK || s == COSET_ERR_MISMATCH || s == COSET_ERR_CORRUPT || s == COSET_ERR_ABORTED, "a status");
+        require(s == COSET_OK || s == COSET_ERR_MISMATCH || s == COSET_ERR_CORRUPT || s == COSET_ERR_ABORTED,
+                "a status");
         free(t->memory[i]);
     }
 }
@@ -120,8 +123,12 @@ static void write_cell(const cst_layout *l, char *honest, uint32_t *written, scr
     cst_ring *ring = cst_ring_from(l, honest, HOSTILE);
     cst_cell *cell = &ring->cells[*written & (l->cells - 1)];
     uint32_t tag = next(s, 1) % MESSAGES, total = about(s, (uint32_t)sizes[tag]);
-    cst_head h = {.kind = (uint8_t)about(s, 1 + next(s, 1) % 4), .pieces = (uint8_t)about(s, 1), .index = (uint16_t)next(s, 1),
-                  .tag = tag, .op = 1, .total = total};
+    cst_head h = {.kind = (uint8_t)about(s, 1 + next(s, 1) % 4),
+                  .pieces = (uint8_t)about(s, 1),
+                  .index = (uint16_t)next(s, 1),
+                  .tag = tag,
+                  .op = 1,
+                  .total = total};
     h.length = about(s, h.kind == CST_CELL_OFFER ? 1 : total);
     if (h.kind == CST_CELL_DATA) {
         h.tag = 1;
@@ -144,7 +151,8 @@ static void act(const cst_layout *l, char *const *areas, uint32_t *written, scri
     uint32_t slot = next(s, 1);
     switch (next(s, 1) % 8) {
     case 0: /* the sender's words, as a receiver may write them */
-        atomic_store(&cst_slot(l, areas[HONEST], slot % 8)->word, about(s, cst_slot_word(1, (cst_slot_state)(next(s, 1) % 7))));
+        atomic_store(&cst_slot(l, areas[HONEST], slot % 8)->word,
+                     about(s, cst_slot_word(1, (cst_slot_state)(next(s, 1) % 7))));
         break;
     case 1: /* how far it says it has read */
         atomic_store(&cst_ring_from(l, areas[HOSTILE], HONEST)->consumed, about(s, next(s, 1) % 20));
@@ -168,7 +176,11 @@ void hostile_channel(const uint8_t *bytes, size_t count)
     world *w = calloc(1, sizeof *w);
     cst_layout l = cst_layout_for(SIZE, BLOCKS, BLOCK_BYTES);
     char *areas[SIZE] = {cst_alloc_aligned(4096, l.bytes), cst_alloc_aligned(4096, l.bytes)};
-    cst_channel_backend be = {.self = w, .doorbell = no_bell, .locate = locate, .map = map, .pull = next(&s, 1) & 1 ? pull : NULL,
+    cst_channel_backend be = {.self = w,
+                              .doorbell = no_bell,
+                              .locate = locate,
+                              .map = map,
+                              .pull = next(&s, 1) & 1 ? pull : NULL,
                               .pull_from = 6000};
     cst_channel *ch = cst_channel_new(HONEST, &l, areas, &be);
     traffic t;

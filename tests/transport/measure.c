@@ -36,8 +36,8 @@ static void report(const char *label, const char *memory, size_t bytes, double *
 {
     qsort(sample, SAMPLES, sizeof *sample, compare);
     double least = sample[0], median = sample[SAMPLES / 2];
-    printf("%-12s %-8s %9zu B  least %10.2f us %6.2f GB/s  median %10.2f us %6.2f GB/s\n", label, memory, bytes, least / 1e3,
-           (double)bytes / least, median / 1e3, (double)bytes / median);
+    printf("%-12s %-8s %9zu B  least %10.2f us %6.2f GB/s  median %10.2f us %6.2f GB/s\n", label, memory, bytes,
+           least / 1e3, (double)bytes / least, median / 1e3, (double)bytes / median);
 }
 
 /* Spins as a driver does, then sleeps. */
@@ -147,7 +147,10 @@ static void bounds(rank_env *e)
 int main(int argc, char **argv)
 {
     plan p = {.sizes = 3, .size = {8, 1 << 20, 25 << 20}};
-    static const struct { const char *transport, *label, *method; bool processes; } all[] = {
+    static const struct {
+        const char *transport, *label, *method;
+        bool processes;
+    } all[] = {
         {"threads", "threads", NULL, false}, {"shm", "shm", "auto", true}, {"shm", "shm staged", "staged", true}};
     if (argc > 1)
         for (p.sizes = 0; p.sizes < argc - 1 && p.sizes < 32; p.sizes++)

@@ -321,12 +321,18 @@ static void test_agree(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_cursor),          cmocka_unit_test(test_notice_queue),
-        cmocka_unit_test(test_notice_valid),    cmocka_unit_test(test_packet_nonsense),
-        cmocka_unit_test(test_packet_last_words), cmocka_unit_test(test_pages),
-        cmocka_unit_test(test_limits),          cmocka_unit_test(test_layout),
-        cmocka_unit_test(test_segment_bytes),   cmocka_unit_test(test_registry),
-        cmocka_unit_test(test_hostile_channel), cmocka_unit_test(test_agree),
+        cmocka_unit_test(test_cursor),
+        cmocka_unit_test(test_notice_queue),
+        cmocka_unit_test(test_notice_valid),
+        cmocka_unit_test(test_packet_nonsense),
+        cmocka_unit_test(test_packet_last_words),
+        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_segment_bytes),
+        cmocka_unit_test(test_registry),
+        cmocka_unit_test(test_hostile_channel),
+        cmocka_unit_test(test_agree),
     };
     return cmocka_run_group_tests_name("transport parts", tests, NULL, NULL);
 }

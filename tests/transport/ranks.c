@@ -26,7 +26,8 @@ void rank_fail(const char *file, int line, const char *format, ...)
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (current)
-        fprintf(stderr, "%s, rank %d of %d: %s:%d: %s\n", current->transport, current->rank, current->size, file, line, text);
+        fprintf(stderr, "%s, rank %d of %d: %s:%d: %s\n", current->transport, current->rank, current->size, file, line,
+                text);
     else
         fprintf(stderr, "%s:%d: %s\n", file, line, text);
     _exit(1);
@@ -34,8 +35,11 @@ void rank_fail(const char *file, int line, const char *format, ...)
 
 coset_transport_config ranks_config(void)
 {
-    return (coset_transport_config){.struct_size = sizeof(coset_transport_config), .late_ms = 20000, .dead_ms = 5000,
-                                    .control_bytes = 4096, .job = 0x5eed};
+    return (coset_transport_config){.struct_size = sizeof(coset_transport_config),
+                                    .late_ms = 20000,
+                                    .dead_ms = 5000,
+                                    .control_bytes = 4096,
+                                    .job = 0x5eed};
 }
 
 void rank_create(rank_env *e)
@@ -89,9 +93,14 @@ static void run_body(rank_env *e, const rank_test *test)
 static void *run_rank(void *argument)
 {
     const task *t = argument;
-    rank_env e = {.rank = t->rank, .size = t->size, .oob = shared_oob_end(t->oob, t->rank),
-                  .second = shared_oob_end(t->second, t->rank), .shared = t->shared, .transport = t->transport,
-                  .config = ranks_config(), .argument = t->test->argument};
+    rank_env e = {.rank = t->rank,
+                  .size = t->size,
+                  .oob = shared_oob_end(t->oob, t->rank),
+                  .second = shared_oob_end(t->second, t->rank),
+                  .shared = t->shared,
+                  .transport = t->transport,
+                  .config = ranks_config(),
+                  .argument = t->test->argument};
     run_body(&e, t->test);
     return NULL;
 }
@@ -99,8 +108,14 @@ static void *run_rank(void *argument)
 void ranks_run_here(const char *transport, const coset_oob *oob, const rank_test *test)
 {
     static ranks_shared none;
-    rank_env e = {.rank = oob->rank, .size = oob->size, .oob = *oob, .second = *oob, .shared = &none,
-                  .transport = transport, .config = ranks_config(), .argument = test->argument};
+    rank_env e = {.rank = oob->rank,
+                  .size = oob->size,
+                  .oob = *oob,
+                  .second = *oob,
+                  .shared = &none,
+                  .transport = transport,
+                  .config = ranks_config(),
+                  .argument = test->argument};
     run_body(&e, test);
 }
 

@@ -15,8 +15,8 @@ enum { RANKS_MAX = 16 };
 
 /* Memory that all ranks of one run and their parent share; zeroed. */
 typedef struct {
-    _Atomic uint32_t word[64];         /* the test's own */
-    _Atomic uint32_t doomed[RANKS_MAX];/* 1: this rank's process dies by SIGKILL, as the test wants */
+    _Atomic uint32_t word[64];          /* the test's own */
+    _Atomic uint32_t doomed[RANKS_MAX]; /* 1: this rank's process dies by SIGKILL, as the test wants */
 } ranks_shared;
 
 typedef struct rank_env {
@@ -27,20 +27,20 @@ typedef struct rank_env {
     const char *transport; /* name in the registry */
     const coset_transport_ops *ops;
     coset_transport_config config;
-    coset_transport *t; /* created before the body runs and destroyed after it, unless the test says `bare` */
+    coset_transport *t;   /* created before the body runs and destroyed after it, unless the test says `bare` */
     const void *argument; /* the test's own */
 } rank_env;
 
 typedef struct {
     const char *name;
     void (*body)(rank_env *e);
-    bool bare;          /* the body creates the transport itself */
+    bool bare; /* the body creates the transport itself */
     const void *argument;
 } rank_test;
 
 /* Fails the rank's test: says where on standard error and ends the process. */
 void rank_fail(const char *file, int line, const char *format, ...) __attribute__((format(printf, 3, 4), noreturn));
-#define CHECK(condition) ((condition) ? (void)0 : rank_fail(__FILE__, __LINE__, "%s", #condition))
+#define CHECK(condition)      ((condition) ? (void)0 : rank_fail(__FILE__, __LINE__, "%s", #condition))
 #define CHECK_INT(have, want) check_int(__FILE__, __LINE__, #have, (long long)(have), (long long)(want))
 static inline void check_int(const char *file, int line, const char *what, long long have, long long want)
 {

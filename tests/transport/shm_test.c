@@ -30,7 +30,8 @@ static void staged(rank_env *e)
     CHECK(!(e->ops->caps(e->t)->flags & COSET_CAN_GET_PUT));
     test_sizes(e);
     rank_destroy(e);
-    void (*const tests[])(rank_env *) = {test_random, test_pieces, test_mismatch, test_cancel, test_cancel_frees_memory};
+    void (*const tests[])(rank_env *) = {test_random, test_pieces, test_mismatch, test_cancel,
+                                         test_cancel_frees_memory};
     for (size_t i = 0; i < sizeof tests / sizeof *tests; i++) {
         rank_create(e);
         tests[i](e);

@@ -140,7 +140,10 @@ cJSON *tool_figures_json(const tool_figures *f, int ranks, size_t dim, const cha
 {
     cJSON *o = cJSON_CreateObject();
     double steps = f->steps ? f->steps : 1;
-    const struct { const char *key; double value; } numbers[] = {
+    const struct {
+        const char *key;
+        double value;
+    } numbers[] = {
         {"bits_sent_per_coord", f->bits_sent},
         {"bits_received_per_coord", f->bits_received},
         {"mse_per_coord", f->mse},

@@ -38,8 +38,8 @@ static void alltoall(const engine *e)
 {
     for (int to = 0; to < e->size; to++)
         for (int from = 0; from < e->size; from++)
-            memcpy(at(e->x[to].recv, e->x[to].bytes, from), (const uint8_t *)e->x[from].send + e->x[from].bytes * (size_t)to,
-                   e->x[to].bytes);
+            memcpy(at(e->x[to].recv, e->x[to].bytes, from),
+                   (const uint8_t *)e->x[from].send + e->x[from].bytes * (size_t)to, e->x[to].bytes);
 }
 
 static void allgather(const engine *e)
@@ -97,21 +97,14 @@ static coset_status carry(const engine *e, coset_error *why)
     if (!same_request(e))
         return fail(why, COSET_ERR_MISMATCH, "ranks ask for different transfers");
     switch (e->x[0].kind) {
-    case COSET_XFER_ALLTOALL:
-        alltoall(e);
-        break;
-    case COSET_XFER_ALLGATHER:
-        allgather(e);
-        break;
-    case COSET_XFER_SUM_WRAP:
-        sum_wrap(e);
-        break;
+    case COSET_XFER_ALLTOALL: alltoall(e); break;
+    case COSET_XFER_ALLGATHER: allgather(e); break;
+    case COSET_XFER_SUM_WRAP: sum_wrap(e); break;
     case COSET_XFER_ROUTE:
         if (!route(e))
             return fail(why, COSET_ERR_MISMATCH, "a message was sent that nobody expects");
         break;
-    default:
-        break;
+    default: break;
     }
     return COSET_OK;
 }
@@ -139,7 +132,7 @@ static coset_status run(const engine *e, coset_mean *const *means, coset_error *
 }
 
 coset_status tool_mean_local(coset_mean *const *means, int size, const coset_span *const *spans, size_t nspans,
-                            coset_dtype dtype, coset_mean_report *reports, coset_error *why)
+                             coset_dtype dtype, coset_mean_report *reports, coset_error *why)
 {
     engine e = {calloc((size_t)size, sizeof(coset_round *)), calloc((size_t)size, sizeof(coset_xfer)), size};
     coset_status status = e.rounds && e.x ? COSET_OK : fail(why, COSET_ERR_MEMORY, "no memory");

@@ -11,5 +11,5 @@
  * set. On failure *why (may be NULL) is the error of the first rank that failed, and all rounds have been ended.
  * MISMATCH also if ranks ask for different transfers. */
 coset_status tool_mean_local(coset_mean *const *means, int size, const coset_span *const *spans, size_t nspans,
-                            coset_dtype dtype, coset_mean_report *reports, coset_error *why);
+                             coset_dtype dtype, coset_mean_report *reports, coset_error *why);
 #endif

@@ -36,10 +36,12 @@ static int parse(settings *s, int argc, char **argv)
                   &s->mean.codec),
         TOOL_REAL("bits", 0, "B", "bits per coordinate and phase, instead of a budget", &s->mean.bits, 0.25, 32),
         TOOL_REAL("budget", 0, "E", "excess that is allowed (0.05)", &s->mean.error_budget, 1e-6, 1e3),
-        TOOL_REAL("y", 0, "Y", "known bound on the distance of any two vectors (star, tree, sublinear)", &s->mean.y, 0, 1e300),
+        TOOL_REAL("y", 0, "Y", "known bound on the distance of any two vectors (star, tree, sublinear)", &s->mean.y, 0,
+                  1e300),
         TOOL_REAL("sigma", 0, "S", "known standard deviation (star, tree, robust)", &s->mean.sigma, 0, 1e300),
         TOOL_INT("parameter", 0, "Q", "the protocol's q or m", &s->mean.parameter, 0, 65536),
-        TOOL_INT("steps", 0, "K", "estimates to average the figures over, statistics carried on (1)", &s->steps, 1, 1000000),
+        TOOL_INT("steps", 0, "K", "estimates to average the figures over, statistics carried on (1)", &s->steps, 1,
+                 1000000),
         TOOL_INT("seed", 0, "S", "of the shared randomness (0)", &s->seed, 0, 2147483647),
         TOOL_TEXT("json", 0, "FILE", "write the figures as JSON", &s->json),
         TOOL_END,
@@ -65,8 +67,8 @@ static tool_vector *read_all(const char *name, char **paths, int n)
         if (tool_vector_read(paths[r], &v[r], error))
             tool_bad_input(name, "%s", error);
         if (r > 0 && !tool_vectors_alike(&v[0], &v[r]))
-            tool_bad_input(name, "%s has other tensors or lengths than %s (%zu and %zu elements)", paths[r], paths[0], v[r].count,
-                           v[0].count);
+            tool_bad_input(name, "%s has other tensors or lengths than %s (%zu and %zu elements)", paths[r], paths[0],
+                           v[r].count, v[0].count);
         if (r == 0)
             dtype = v[0].dtype;
         else if (dtype != v[r].dtype)
@@ -83,8 +85,8 @@ static void print_figures(FILE *f, const tool_figures *t, int ranks, size_t dim)
     double steps = t->steps;
     double both = ranks > 1 ? t->bits_sent / steps * ranks / (ranks - 1.0) : 0;
     fprintf(f, "%d ranks, %zu coordinates, %d step%s\n", ranks, dim, t->steps, t->steps > 1 ? "s" : "");
-    fprintf(f, "bits per coordinate   %.4g sent, %.4g received by a rank; %.4g over both phases\n", t->bits_sent / steps,
-            t->bits_received / steps, both);
+    fprintf(f, "bits per coordinate   %.4g sent, %.4g received by a rank; %.4g over both phases\n",
+            t->bits_sent / steps, t->bits_received / steps, both);
     fprintf(f, "squared error         %.6g per coordinate\n", t->mse / steps);
     fprintf(f, "spread, mean          %.6g, %.6g (root mean square per coordinate)\n", sqrt(t->spread2 / steps),
             sqrt(t->mean2 / steps));

@@ -109,8 +109,10 @@ static bool parse_header(text *t, npy_header *h)
 
 static bool dtype_of(const char *descr, coset_dtype *dtype)
 {
-    static const struct { const char *descr; coset_dtype dtype; } known[] = {
-        {"<f4", COSET_F32}, {"<f8", COSET_F64}, {"<f2", COSET_F16}};
+    static const struct {
+        const char *descr;
+        coset_dtype dtype;
+    } known[] = {{"<f4", COSET_F32}, {"<f8", COSET_F64}, {"<f2", COSET_F16}};
     for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(descr, known[i].descr) == 0) {
             *dtype = known[i].dtype;
@@ -142,8 +144,8 @@ int tool_npy_parse(const unsigned char *bytes, size_t size, tool_vector *v, char
     if (!parse_header(&t, &h))
         return refuse(error, "the .npy header cannot be understood");
     if (!dtype_of(h.descr, &v->dtype)) {
-        snprintf(error, TOOL_ERROR_TEXT, "elements of type '%s': little-endian f2, f4 or f8 are needed; convert the array first",
-                 h.descr);
+        snprintf(error, TOOL_ERROR_TEXT,
+                 "elements of type '%s': little-endian f2, f4 or f8 are needed; convert the array first", h.descr);
         return -1;
     }
     size_t width = coset_dtype_size(v->dtype), data = size - 8 - wide - length;

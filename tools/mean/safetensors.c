@@ -19,7 +19,8 @@ typedef struct {
 
 static int refuse(char *error, const char *what, const char *name)
 {
-    snprintf(error, TOOL_ERROR_TEXT, "%s%s%.100s%s", what, name ? " (tensor \"" : "", name ? name : "", name ? "\")" : "");
+    snprintf(error, TOOL_ERROR_TEXT, "%s%s%.100s%s", what, name ? " (tensor \"" : "", name ? name : "",
+             name ? "\")" : "");
     return -1;
 }
 
@@ -35,8 +36,10 @@ static bool whole(const cJSON *item, size_t *value)
 
 static bool dtype_named(const cJSON *item, coset_dtype *dtype)
 {
-    static const struct { const char *name; coset_dtype dtype; } known[] = {
-        {"F32", COSET_F32}, {"F64", COSET_F64}, {"F16", COSET_F16}, {"BF16", COSET_BF16}};
+    static const struct {
+        const char *name;
+        coset_dtype dtype;
+    } known[] = {{"F32", COSET_F32}, {"F64", COSET_F64}, {"F16", COSET_F16}, {"BF16", COSET_BF16}};
     for (size_t i = 0; cJSON_IsString(item) && i < sizeof known / sizeof *known; i++)
         if (strcmp(item->valuestring, known[i].name) == 0) {
             *dtype = known[i].dtype;
@@ -148,9 +151,8 @@ int tool_safetensors_parse(const unsigned char *bytes, size_t size, tool_vector 
     if (length > size - 8 || length > LONGEST_HEADER)
         return refuse(error, "the .safetensors header is longer than the file, or than 100 MB", NULL);
     cJSON *root = cJSON_ParseWithLength((const char *)bytes + 8, (size_t)length);
-    int result = cJSON_IsObject(root)
-                     ? read_entries(root, bytes + 8 + length, size - 8 - (size_t)length, v, error)
-                     : refuse(error, "the .safetensors header is not a JSON object", NULL);
+    int result = cJSON_IsObject(root) ? read_entries(root, bytes + 8 + length, size - 8 - (size_t)length, v, error)
+                                      : refuse(error, "the .safetensors header is not a JSON object", NULL);
     cJSON_Delete(root);
     return result;
 }

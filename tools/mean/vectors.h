@@ -11,7 +11,7 @@
 enum { TOOL_ERROR_TEXT = 400 };
 
 typedef struct {
-    char *name;   /* "" in .npy */
+    char *name; /* "" in .npy */
     size_t count;
 } tool_tensor;
 
@@ -20,7 +20,7 @@ typedef struct {
     coset_dtype dtype; /* of all of them: F32, F64, F16, BF16; the wider one where a file mixes them */
     tool_tensor *tensors;
     size_t ntensors, count;
-    void *data;        /* `count` elements of dtype */
+    void *data; /* `count` elements of dtype */
 } tool_vector;
 
 /* Reads a file by its extension. Returns 0, or -1 with one line in `error`. */

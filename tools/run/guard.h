@@ -5,7 +5,10 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-typedef struct { int pipe; pid_t pid; } guard;
+typedef struct {
+    int pipe;
+    pid_t pid;
+} guard;
 
 /* False if no process can be made (errno). */
 bool guard_start(guard *g);

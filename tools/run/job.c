@@ -60,7 +60,9 @@ static void set_environment(const job *j, int local)
 
 /* -------- one process -------- */
 
-typedef struct { int out[2], err[2], failure[2]; } pipes;
+typedef struct {
+    int out[2], err[2], failure[2];
+} pipes;
 
 static void close_pair(int pair[2])
 {
@@ -204,7 +206,8 @@ int job_reap(job *j, int *status, bool *broken_output)
 {
     for (int r = 0; r < j->plan.local_size; r++) {
         siginfo_t info = {0};
-        if (j->rank[r].pid > 0 && !waitid(P_PID, (id_t)j->rank[r].pid, &info, WEXITED | WNOHANG | WNOWAIT) && info.si_pid) {
+        if (j->rank[r].pid > 0 && !waitid(P_PID, (id_t)j->rank[r].pid, &info, WEXITED | WNOHANG | WNOWAIT) &&
+            info.si_pid) {
             *status = bury(j, r, broken_output);
             return r;
         }

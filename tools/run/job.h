@@ -15,7 +15,7 @@ typedef struct {
 } job_plan;
 
 typedef struct {
-    pid_t pid;     /* also its group; 0: ended and reaped */
+    pid_t pid;               /* also its group; 0: ended and reaped */
     output_stream stream[2]; /* standard output, standard error */
 } job_rank;
 

@@ -17,7 +17,7 @@
 /* After a rank has failed the others have this long to notice and to say what they saw ... */
 #define REPORT_S 10
 /* ... and this long between SIGTERM and SIGKILL. */
-#define TERM_S 5
+#define TERM_S    5
 #define TIMED_OUT 124 /* as timeout(1) */
 
 typedef enum { RUNNING, REPORTING, TERMINATING, KILLED } stage;
@@ -30,7 +30,7 @@ typedef struct {
     bool interrupted;  /* by a signal from outside that asks to end */
     double timeout_at; /* 0: none */
     int timeout_s;
-    int signals;       /* signalfd */
+    int signals; /* signalfd */
     struct pollfd *set;
 } run;
 
@@ -210,11 +210,12 @@ int coset_tool_run(int argc, char **argv)
         TOOL_INT("timeout", 0, "S", "end the job after S seconds, with exit status 124", &timeout_s, 1, 1000000000),
         TOOL_END,
     };
-    int first = tool_options_parse(argc, argv, options,
-                                   "Starts N ranks of CMD on this host and prints what they print with the rank in front. When one "
-                                   "fails the others get 10 s to report, then SIGTERM, then SIGKILL; the exit status is that of "
-                                   "the first failure (128 + signal).",
-                                   "-- CMD...");
+    int first = tool_options_parse(
+        argc, argv, options,
+        "Starts N ranks of CMD on this host and prints what they print with the rank in front. When one "
+        "fails the others get 10 s to report, then SIGTERM, then SIGKILL; the exit status is that of "
+        "the first failure (128 + signal).",
+        "-- CMD...");
     if (first >= argc)
         tool_bad_input(argv[0], "no command to run: end with -- CMD...");
     if (!ranks)

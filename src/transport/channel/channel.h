@@ -42,7 +42,8 @@ typedef struct {
 } cst_channel_backend;
 
 /* areas[r]: the area of rank r, zeroed at first use by all ranks; the array is copied. MEMORY: NULL. */
-cst_channel *cst_channel_new(int rank, const cst_layout *layout, char *const *areas, const cst_channel_backend *backend);
+cst_channel *cst_channel_new(int rank, const cst_layout *layout, char *const *areas,
+                             const cst_channel_backend *backend);
 /* Messages under way must have been cancelled. NULL is fine. */
 void cst_channel_free(cst_channel *ch);
 

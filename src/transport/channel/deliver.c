@@ -19,7 +19,8 @@ static cst_word *offer_word(cst_channel *ch, int peer, const cst_head *head)
 static bool step(cst_channel *ch, int peer, const cst_head *head, cst_slot_state to)
 {
     uint32_t expected = cst_slot_word(head->length, CST_SLOT_OFFERED);
-    return atomic_compare_exchange_strong(&offer_word(ch, peer, head)->word, &expected, cst_slot_word(head->length, to));
+    return atomic_compare_exchange_strong(&offer_word(ch, peer, head)->word, &expected,
+                                          cst_slot_word(head->length, to));
 }
 
 static void offer_done(cst_channel *ch, int peer, const cst_head *head)

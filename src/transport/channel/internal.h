@@ -8,13 +8,13 @@
 /* Where a message is; in msg->priv[STAGE]. Each stage but the last two is a list. */
 typedef enum {
     CST_MSG_ENDED = 0,
-    CST_MSG_QUEUED,   /* send: waits for a cell, a slot or a block */
-    CST_MSG_OFFERED,  /* send: in a slot */
-    CST_MSG_STREAM,   /* send: in a slot, going out through stage blocks */
-    CST_MSG_POSTED,   /* receive: its message has not arrived */
-    CST_MSG_INBOUND,  /* receive: its message streams in */
-    CST_MSG_MATCHED,  /* receive: its message had arrived before; delivered by the next progress() */
-    CST_MSG_FINISHED  /* outcome known, to be told by the next progress() */
+    CST_MSG_QUEUED,  /* send: waits for a cell, a slot or a block */
+    CST_MSG_OFFERED, /* send: in a slot */
+    CST_MSG_STREAM,  /* send: in a slot, going out through stage blocks */
+    CST_MSG_POSTED,  /* receive: its message has not arrived */
+    CST_MSG_INBOUND, /* receive: its message streams in */
+    CST_MSG_MATCHED, /* receive: its message had arrived before; delivered by the next progress() */
+    CST_MSG_FINISHED /* outcome known, to be told by the next progress() */
 } cst_msg_stage;
 enum { STAGE = 0, TOTAL = 1, AUX = 2, OUTCOME = 3 }; /* uses of msg->priv; AUX: slot, or bytes streamed */
 
@@ -31,10 +31,10 @@ coset_msg *cst_msg_list_take(cst_msg_list *l);
 typedef struct cst_arrival {
     struct cst_arrival *next;
     int peer;
-    coset_msg *msg;         /* its receive, once known */
-    uint64_t received;      /* bytes that streamed in */
+    coset_msg *msg;    /* its receive, once known */
+    uint64_t received; /* bytes that streamed in */
     cst_head head;
-    unsigned char payload[];/* of the cell: only what the kind uses */
+    unsigned char payload[]; /* of the cell: only what the kind uses */
 } cst_arrival;
 
 /* Kept per peer at most; beyond it the peer's ring is left full, and the peer waits. */
@@ -47,8 +47,8 @@ typedef struct {
     cst_msg_list queued, posted;
     cst_arrival *early, **early_last; /* without a receive */
     int early_count;
-    cst_arrival *inbound;             /* streaming in */
-    coset_status gone;                /* OK while the peer lives */
+    cst_arrival *inbound; /* streaming in */
+    coset_status gone;    /* OK while the peer lives */
     bool broken, broken_told;
 } cst_peer;
 
@@ -56,7 +56,7 @@ typedef struct {
 typedef struct {
     coset_msg *msg; /* NULL: free or retired */
     uint32_t generation;
-    bool retired;   /* given up: its receiver stopped in the middle of a copy */
+    bool retired; /* given up: its receiver stopped in the middle of a copy */
 } cst_offer;
 
 struct cst_channel {
@@ -68,7 +68,7 @@ struct cst_channel {
     cst_offer offers[CST_SLOTS];
     uint16_t active[CST_SLOTS], free_slots[CST_SLOTS]; /* slots in use, unordered; slots free, a stack */
     int active_count, free_count;
-    int *block_reader;   /* per stage block: the peer it was sent to, -1 when free as far as we know */
+    int *block_reader; /* per stage block: the peer it was sent to, -1 when free as far as we know */
     uint32_t next_block;
     cst_msg_list finished;
     cst_arrival *matched, **matched_last;

@@ -23,9 +23,9 @@
 #include <stdatomic.h>
 
 enum {
-    CST_LINE = 128,         /* processors fetch cache lines in pairs */
+    CST_LINE = 128, /* processors fetch cache lines in pairs */
     CST_CELL_PAYLOAD = 4096,
-    CST_SLOTS = 256         /* offers under way per sender; more wait in a queue */
+    CST_SLOTS = 256 /* offers under way per sender; more wait in a queue */
 };
 
 typedef enum {
@@ -37,14 +37,14 @@ typedef enum {
 
 /* What a cell says; 64 bytes. */
 typedef struct {
-    uint32_t sequence;  /* the cell's, see cst_cell */
+    uint32_t sequence; /* the cell's, see cst_cell */
     uint8_t kind;
-    uint8_t pieces;     /* OFFER: cst_piece in the payload; 0: nothing that the receiver could reach */
-    uint16_t index;     /* BLOCK: stage block. OFFER, DATA: slot */
-    uint32_t length;    /* EAGER, BLOCK, DATA: bytes. OFFER: generation of the slot */
-    uint32_t tag;       /* DATA: generation of the slot */
-    uint64_t op;        /* DATA: stage block */
-    uint64_t total;     /* bytes of the message */
+    uint8_t pieces;  /* OFFER: cst_piece in the payload; 0: nothing that the receiver could reach */
+    uint16_t index;  /* BLOCK: stage block. OFFER, DATA: slot */
+    uint32_t length; /* EAGER, BLOCK, DATA: bytes. OFFER: generation of the slot */
+    uint32_t tag;    /* DATA: generation of the slot */
+    uint64_t op;     /* DATA: stage block */
+    uint64_t total;  /* bytes of the message */
     coset_entry entry;
 } cst_head;
 _Static_assert(sizeof(cst_head) == 64, "a cell's head is one cache line");
@@ -68,7 +68,7 @@ typedef struct {
 
 typedef struct {
     _Alignas(CST_LINE) _Atomic uint32_t consumed; /* written by the receiver */
-    _Alignas(CST_LINE) cst_cell cells[];           /* written by the sender */
+    _Alignas(CST_LINE) cst_cell cells[];          /* written by the sender */
 } cst_ring;
 
 /*
@@ -79,9 +79,16 @@ typedef struct {
  * The first step is a compare-and-exchange on both sides, so that a cancelled message is never read.
  */
 typedef enum {
-    CST_SLOT_FREE = 0, CST_SLOT_OFFERED, CST_SLOT_CLAIMED, CST_SLOT_DONE, CST_SLOT_STREAM, CST_SLOT_CANCELLED
+    CST_SLOT_FREE = 0,
+    CST_SLOT_OFFERED,
+    CST_SLOT_CLAIMED,
+    CST_SLOT_DONE,
+    CST_SLOT_STREAM,
+    CST_SLOT_CANCELLED
 } cst_slot_state;
-typedef struct { _Alignas(64) _Atomic uint32_t word; } cst_word;
+typedef struct {
+    _Alignas(64) _Atomic uint32_t word;
+} cst_word;
 static inline uint32_t cst_slot_word(uint32_t generation, cst_slot_state state)
 {
     return generation << 3 | (uint32_t)state;
@@ -95,12 +102,12 @@ typedef struct {
 /* Sizes and offsets within an area; a function of the arguments only, so equal on all ranks. */
 typedef struct {
     int size;
-    uint32_t cells;             /* per ring, a power of two */
-    uint32_t blocks;            /* stage blocks per rank */
+    uint32_t cells;  /* per ring, a power of two */
+    uint32_t blocks; /* stage blocks per rank */
     size_t block_bytes;
     size_t ring_bytes;
     size_t left, slots, block_flags, rings, stage; /* offsets */
-    size_t bytes;               /* of an area: a multiple of 4096 */
+    size_t bytes;                                  /* of an area: a multiple of 4096 */
 } cst_layout;
 cst_layout cst_layout_for(int size, uint32_t blocks, size_t block_bytes);
 

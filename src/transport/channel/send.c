@@ -160,8 +160,8 @@ static bool try_send(cst_channel *ch, coset_msg *msg)
     cst_piece pieces[CST_PIECES];
     bool private;
     int n = describe(ch, msg, pieces, &private);
-    bool stage = (private || !n) && msg->priv[TOTAL] <= ch->layout.block_bytes &&
-                 (!n || msg->priv[TOTAL] < ch->be.pull_from);
+    bool stage =
+        (private || !n) && msg->priv[TOTAL] <= ch->layout.block_bytes && (!n || msg->priv[TOTAL] < ch->be.pull_from);
     int block = stage ? free_block(ch, false) : -1;
     if (block < 0)
         return send_offer(ch, msg, cell, pieces, n);
@@ -236,8 +236,12 @@ static bool stream_block(cst_channel *ch, coset_msg *msg, bool *last)
     uint32_t length = (uint32_t)(left < ch->layout.block_bytes ? left : ch->layout.block_bytes);
     cst_cursor c = cst_cursor_at(msg->iov, msg->iovcnt, sent);
     uint16_t s = (uint16_t)msg->priv[AUX];
-    cst_head h = {.kind = CST_CELL_DATA, .index = s, .length = length, .tag = ch->offers[s].generation,
-                  .op = (uint64_t)block, .total = msg->priv[TOTAL]};
+    cst_head h = {.kind = CST_CELL_DATA,
+                  .index = s,
+                  .length = length,
+                  .tag = ch->offers[s].generation,
+                  .op = (uint64_t)block,
+                  .total = msg->priv[TOTAL]};
     fill_block(ch, msg->peer, block, &c, length);
     publish(ch, msg->peer, cell, &h);
     msg->priv[OUTCOME] = sent + length;

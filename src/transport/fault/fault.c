@@ -20,9 +20,9 @@
 typedef struct stand_in {
     struct stand_in *next;
     coset_msg *original;
-    coset_msg sent;        /* what the inner transport carries instead; status IN_PROGRESS while it does */
-    bool carried;          /* `sent` has been given to the inner transport */
-    cst_deadline due;      /* when it is to be given to it; CST_NEVER: never */
+    coset_msg sent;   /* what the inner transport carries instead; status IN_PROGRESS while it does */
+    bool carried;     /* `sent` has been given to the inner transport */
+    cst_deadline due; /* when it is to be given to it; CST_NEVER: never */
     bool receives;
     struct iovec piece;
     coset_entry entry;
@@ -351,7 +351,8 @@ static coset_status create(const coset_transport_ops *own, const char *inner, co
 }
 
 /* One table per inner transport, since create is told nothing but its table. */
-static coset_status create_threads(const coset_oob *, const coset_transport_config *, coset_transport **, coset_error *);
+static coset_status create_threads(const coset_oob *, const coset_transport_config *, coset_transport **,
+                                   coset_error *);
 static coset_status create_shm(const coset_oob *, const coset_transport_config *, coset_transport **, coset_error *);
 static coset_status create_tcp(const coset_oob *, const coset_transport_config *, coset_transport **, coset_error *);
 
@@ -370,15 +371,16 @@ static coset_status probe_tcp(char *why, size_t bytes)
     return cst_transport_find("tcp")->probe(why, bytes);
 }
 
-#define FAULT_OPS(inner)                                                                                                 \
-    {                                                                                                                    \
-        .struct_size = sizeof(coset_transport_ops), .abi = COSET_TRANSPORT_ABI, .name = "fault:" #inner,                 \
-        .probe = probe_##inner, .create = create_##inner, .destroy = destroy, .caps = caps, .counters = counters,        \
-        .isend = start_send, .irecv = start_receive, .cancel = cancel, .progress = progress, .idle = idle, .wake = wake, \
-        .fd = pollable, .arm = arm, .announce = announce, .poll_notice = poll_notice, .control = control,                \
-        .alloc = alloc, .release = release, .locate = locate, .map = map, .get = get, .put = put,                        \
+#define FAULT_OPS(inner)                                                                                               \
+    {                                                                                                                  \
+        .struct_size = sizeof(coset_transport_ops), .abi = COSET_TRANSPORT_ABI, .name = "fault:" #inner,               \
+        .probe = probe_##inner, .create = create_##inner, .destroy = destroy, .caps = caps, .counters = counters,      \
+        .isend = start_send, .irecv = start_receive, .cancel = cancel, .progress = progress, .idle = idle,             \
+        .wake = wake, .fd = pollable, .arm = arm, .announce = announce, .poll_notice = poll_notice,                    \
+        .control = control, .alloc = alloc, .release = release, .locate = locate, .map = map, .get = get, .put = put,  \
     }
-static const coset_transport_ops over_threads = FAULT_OPS(threads), over_shm = FAULT_OPS(shm), over_tcp = FAULT_OPS(tcp);
+static const coset_transport_ops over_threads = FAULT_OPS(threads), over_shm = FAULT_OPS(shm),
+                                 over_tcp = FAULT_OPS(tcp);
 
 static coset_status create_threads(const coset_oob *oob, const coset_transport_config *config, coset_transport **out,
                                    coset_error *why)

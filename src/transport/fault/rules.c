@@ -8,17 +8,18 @@
 #include <stddef.h>
 #include <string.h>
 
-static const char *const points[CST_AT_COUNT] = {"isend", "irecv", "cancel", "progress", "idle", "announce", "locate",
-                                                 "map",   "get",   "put",    "alloc",    "release", "destroy"};
+static const char *const points[CST_AT_COUNT] = {"isend",    "irecv",   "cancel", "progress", "idle",
+                                                 "announce", "locate",  "map",    "get",      "put",
+                                                 "alloc",    "release", "destroy"};
 
 static const struct {
     const char *name;
     cst_fault_action action;
-    long standard;  /* amount if none is given; -1: one must be given */
-    bool message;   /* makes sense for isend only */
+    long standard; /* amount if none is given; -1: one must be given */
+    bool message;  /* makes sense for isend only */
 } actions[] = {
-    {"kill", CST_DO_KILL, 0, false},   {"exit", CST_DO_EXIT, 1, false},         {"hang", CST_DO_HANG, 0, false},
-    {"delay", CST_DO_DELAY, -1, false}, {"drop", CST_DO_DROP, 0, true},          {"truncate", CST_DO_TRUNCATE, 1, true},
+    {"kill", CST_DO_KILL, 0, false},      {"exit", CST_DO_EXIT, 1, false},  {"hang", CST_DO_HANG, 0, false},
+    {"delay", CST_DO_DELAY, -1, false},   {"drop", CST_DO_DROP, 0, true},   {"truncate", CST_DO_TRUNCATE, 1, true},
     {"corrupt", CST_DO_CORRUPT, 0, true}, {"entry", CST_DO_ENTRY, 0, true},
 };
 enum { ACTIONS = sizeof actions / sizeof *actions };
@@ -108,13 +109,14 @@ coset_status cst_fault_parse(const char *text, cst_fault_rules *rules, coset_err
             size_t offset = (size_t)(p - copy);
             char *pair = next_part(p, ',', &more);
             if (!parse_pair(pair, &r))
-                return cst_fail(why, COSET_ERR_ARGUMENT, -1, "COSET_FAULT: '%.40s' means nothing (src/transport/fault/rules.h)",
-                                text + offset);
+                return cst_fail(why, COSET_ERR_ARGUMENT, -1,
+                                "COSET_FAULT: '%.40s' means nothing (src/transport/fault/rules.h)", text + offset);
         }
         if (!sensible(&r) || rules->count == CST_FAULT_RULES)
-            return cst_fail(why, COSET_ERR_ARGUMENT, -1,
-                            "COSET_FAULT: rule '%.60s': needs do=..., which must fit at=..., and there are at most %d rules",
-                            text + (part - copy), CST_FAULT_RULES);
+            return cst_fail(
+                why, COSET_ERR_ARGUMENT, -1,
+                "COSET_FAULT: rule '%.60s': needs do=..., which must fit at=..., and there are at most %d rules",
+                text + (part - copy), CST_FAULT_RULES);
         rules->rule[rules->count++] = r;
     }
     return COSET_OK;
@@ -122,7 +124,8 @@ coset_status cst_fault_parse(const char *text, cst_fault_rules *rules, coset_err
 
 static bool matches(const cst_fault_rule *r, cst_fault_point at, int rank, int peer, long op)
 {
-    return r->at == at && (r->rank < 0 || r->rank == rank) && (r->peer < 0 || r->peer == peer) && (r->op < 0 || r->op == op);
+    return r->at == at && (r->rank < 0 || r->rank == rank) && (r->peer < 0 || r->peer == peer) &&
+           (r->op < 0 || r->op == op);
 }
 
 cst_fault_action cst_fault_due(cst_fault_rules *rules, cst_fault_point at, int rank, int peer, long op, long *amount)

@@ -30,22 +30,41 @@
 #include <stdbool.h>
 
 typedef enum {
-    CST_AT_ISEND, CST_AT_IRECV, CST_AT_CANCEL, CST_AT_PROGRESS, CST_AT_IDLE, CST_AT_ANNOUNCE, CST_AT_LOCATE, CST_AT_MAP,
-    CST_AT_GET, CST_AT_PUT, CST_AT_ALLOC, CST_AT_RELEASE, CST_AT_DESTROY, CST_AT_COUNT
+    CST_AT_ISEND,
+    CST_AT_IRECV,
+    CST_AT_CANCEL,
+    CST_AT_PROGRESS,
+    CST_AT_IDLE,
+    CST_AT_ANNOUNCE,
+    CST_AT_LOCATE,
+    CST_AT_MAP,
+    CST_AT_GET,
+    CST_AT_PUT,
+    CST_AT_ALLOC,
+    CST_AT_RELEASE,
+    CST_AT_DESTROY,
+    CST_AT_COUNT
 } cst_fault_point;
 typedef enum {
-    CST_DO_NOTHING, CST_DO_KILL, CST_DO_EXIT, CST_DO_HANG, CST_DO_DELAY, CST_DO_DROP, CST_DO_TRUNCATE, CST_DO_CORRUPT,
+    CST_DO_NOTHING,
+    CST_DO_KILL,
+    CST_DO_EXIT,
+    CST_DO_HANG,
+    CST_DO_DELAY,
+    CST_DO_DROP,
+    CST_DO_TRUNCATE,
+    CST_DO_CORRUPT,
     CST_DO_ENTRY
 } cst_fault_action;
 
 typedef struct {
     cst_fault_point at;
     cst_fault_action action;
-    long amount;      /* of the action: code, milliseconds, bytes */
-    long rank, peer;  /* -1: any */
-    long op;          /* -1: any */
+    long amount;     /* of the action: code, milliseconds, bytes */
+    long rank, peer; /* -1: any */
+    long op;         /* -1: any */
     long after, times;
-    long seen, done;  /* calls that matched; times that it happened */
+    long seen, done; /* calls that matched; times that it happened */
 } cst_fault_rule;
 
 enum { CST_FAULT_RULES = 16 };

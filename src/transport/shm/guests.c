@@ -130,11 +130,12 @@ static coset_status one_turn(lobby *b, int timeout_ms, coset_error *why)
     return !status && p[count].revents ? let_in(b, why) : status;
 }
 
-coset_status cst_guests_admit(int listener, const cst_card *cards, int rank, int size, cst_deadline deadline, cst_link *links,
-                              coset_error *why)
+coset_status cst_guests_admit(int listener, const cst_card *cards, int rank, int size, cst_deadline deadline,
+                              cst_link *links, coset_error *why)
 {
     enum { LOOK_MS = 250 };
-    lobby b = {.listener = listener, .rank = rank, .size = size, .cards = cards, .links = links, .missing = size - 1 - rank};
+    lobby b = {
+        .listener = listener, .rank = rank, .size = size, .cards = cards, .links = links, .missing = size - 1 - rank};
     cst_deadline look = cst_deadline_in(LOOK_MS);
     coset_status status = COSET_OK;
     while (b.missing && !status) {

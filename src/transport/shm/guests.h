@@ -21,6 +21,6 @@ coset_status cst_link_keep(cst_link *l, int fd, coset_error *why);
 
 /* Fills the links to all ranks above `rank`, as they connect. Strangers neither get in nor keep ranks waiting. PEER: a
  * rank that is missing has died. LATE: it has not come by the deadline. SYSTEM. */
-coset_status cst_guests_admit(int listener, const cst_card *cards, int rank, int size, cst_deadline deadline, cst_link *links,
-                              coset_error *why);
+coset_status cst_guests_admit(int listener, const cst_card *cards, int rank, int size, cst_deadline deadline,
+                              cst_link *links, coset_error *why);
 #endif

@@ -34,9 +34,10 @@ coset_status cst_host_open(const coset_oob *oob, cst_mesh *mesh, const cst_mesh_
     int fd = -1;
     h->control_bytes = cst_round_up(control_bytes, 4096);
     h->stride = h->control_bytes + h->layout.bytes;
-    coset_status mine = cst_size_mul(h->stride, (size_t)oob->size, &total)
-                            ? COSET_OK
-                            : cst_fail(why, COSET_ERR_MEMORY, -1, "transport shm: a control area of %zu bytes", control_bytes);
+    coset_status mine =
+        cst_size_mul(h->stride, (size_t)oob->size, &total)
+            ? COSET_OK
+            : cst_fail(why, COSET_ERR_MEMORY, -1, "transport shm: a control area of %zu bytes", control_bytes);
     if (!mine && !oob->rank)
         mine = cst_pages_create(total, &fd, why);
     const char *what = "transport shm: control memory";

@@ -68,7 +68,8 @@ static coset_status check_descriptors(int fd, int count, coset_error *why)
         close(copy[--opened]);
     free(copy);
     return enough ? COSET_OK
-                  : cst_fail(why, COSET_ERR_SYSTEM, -1, "transport shm: %d more descriptors are needed (ulimit -n)", count);
+                  : cst_fail(why, COSET_ERR_SYSTEM, -1, "transport shm: %d more descriptors are needed (ulimit -n)",
+                             count);
 }
 
 static coset_status connect_to(const cst_card *to, uint64_t job, int peer, int rank, cst_deadline deadline, cst_link *l,

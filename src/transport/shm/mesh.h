@@ -18,11 +18,11 @@ typedef struct {
 
 typedef struct {
     int rank, size;
-    int epoll;         /* readable when any link or `event` is */
-    int event;         /* wakes this rank from its own process */
+    int epoll; /* readable when any link or `event` is */
+    int event; /* wakes this rank from its own process */
     _Atomic bool woken;
     cst_link *links;
-    int pages;         /* the descriptor of segment pages_number, which rank 0 sent and nobody has taken; or -1 */
+    int pages; /* the descriptor of segment pages_number, which rank 0 sent and nobody has taken; or -1 */
     uint32_t pages_number;
 } cst_mesh;
 

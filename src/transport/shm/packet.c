@@ -60,7 +60,8 @@ cst_got cst_packet_receive(int socket, cst_packet *p, int *fd)
     descriptor_room room;
     *fd = -1;
     for (;;) {
-        struct msghdr m = {.msg_iov = &v, .msg_iovlen = 1, .msg_control = room.bytes, .msg_controllen = sizeof room.bytes};
+        struct msghdr m = {
+            .msg_iov = &v, .msg_iovlen = 1, .msg_control = room.bytes, .msg_controllen = sizeof room.bytes};
         ssize_t n = recvmsg(socket, &m, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
         if (n == 0)
             return CST_GOT_END;

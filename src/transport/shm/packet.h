@@ -8,15 +8,17 @@
 typedef enum {
     CST_PACKET_KNOCK = 1, /* wakes a sleeper; nothing but the type is sent */
     CST_PACKET_NOTICE,
-    CST_PACKET_PAGES,     /* with the descriptor of segment `number` */
-    CST_PACKET_HELLO      /* the first one: who connects, and the secret of whom it connects to */
+    CST_PACKET_PAGES, /* with the descriptor of segment `number` */
+    CST_PACKET_HELLO  /* the first one: who connects, and the secret of whom it connects to */
 } cst_packet_type;
 
 typedef struct {
     uint32_t type, number;
     union {
         coset_notice notice;
-        struct { uint64_t secret[2]; } hello;
+        struct {
+            uint64_t secret[2];
+        } hello;
     } u;
 } cst_packet;
 

@@ -55,8 +55,8 @@ static coset_status check_room(size_t bytes, coset_error *why)
     const char *where;
     size_t room = cst_memory_room(&where);
     if (bytes > room)
-        return cst_fail(why, COSET_ERR_MEMORY, -1, "%zu bytes of shared memory asked for, %zu available (%s)", bytes, room,
-                        where);
+        return cst_fail(why, COSET_ERR_MEMORY, -1, "%zu bytes of shared memory asked for, %zu available (%s)", bytes,
+                        room, where);
     return COSET_OK;
 }
 
@@ -89,8 +89,8 @@ coset_status cst_pages_map(int fd, size_t bytes, char **base, coset_error *why)
                         bytes);
     void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     if (p == MAP_FAILED)
-        return cst_fail(why, COSET_ERR_MEMORY, -1, "no address space for %zu bytes of shared memory (ulimit -v): %s", bytes,
-                        strerror(errno));
+        return cst_fail(why, COSET_ERR_MEMORY, -1, "no address space for %zu bytes of shared memory (ulimit -v): %s",
+                        bytes, strerror(errno));
     /* Only where the administrator allows huge pages for shared memory; elsewhere it does nothing. */
     madvise(p, bytes, MADV_HUGEPAGE);
     *base = p;

@@ -39,7 +39,8 @@ static bool can_read(pid_t pid, const sample *s)
     uint64_t seen[2] = {0, 0};
     struct iovec local = {seen, sizeof seen}, remote = {(void *)(uintptr_t)s->address, sizeof seen};
     /* The value is compared too: the process of that number may be another one (namespaces). */
-    return pid > 0 && !cst_reach_copy(pid, CST_REACH_READ, &local, 1, &remote, 1) && !memcmp(seen, s->value, sizeof seen);
+    return pid > 0 && !cst_reach_copy(pid, CST_REACH_READ, &local, 1, &remote, 1) &&
+           !memcmp(seen, s->value, sizeof seen);
 }
 
 /* The first peer whose memory this rank cannot read; -1 if it can read them all. */
@@ -92,8 +93,10 @@ coset_status cst_reach_agree(const coset_oob *oob, cst_reach_method method, cons
     if (method == CST_REACH_CMA)
         return cst_fail(why, COSET_ERR_UNSUPPORTED, peer,
                         "COSET_SHM_METHOD=cma: %s may not read a peer's memory (process_vm_readv; in containers "
-                        "--cap-add=SYS_PTRACE)", peer < 0 ? "another rank" : "this rank");
-    cst_log(CST_LOG_INFO, "transport shm: process_vm_readv is not permitted between all ranks, private memory is staged");
+                        "--cap-add=SYS_PTRACE)",
+                        peer < 0 ? "another rank" : "this rank");
+    cst_log(CST_LOG_INFO,
+            "transport shm: process_vm_readv is not permitted between all ranks, private memory is staged");
     return COSET_OK;
 }
 
@@ -117,7 +120,8 @@ coset_status cst_reach_copy(pid_t pid, cst_reach_way way, const struct iovec *lo
     if (!cst_iov_bytes(local, local_count, &total))
         return COSET_ERR_ARGUMENT;
     while (done < total) {
-        cst_cursor at_local = cst_cursor_at(local, local_count, done), at_remote = cst_cursor_at(remote, remote_count, done);
+        cst_cursor at_local = cst_cursor_at(local, local_count, done),
+                   at_remote = cst_cursor_at(remote, remote_count, done);
         int nr = cst_cursor_slice(&at_remote, most, r, PIECES, &r_bytes);
         int nl = cst_cursor_slice(&at_local, r_bytes, l, PIECES, &l_bytes);
         ssize_t n = way == CST_REACH_READ ? process_vm_readv(pid, l, (unsigned long)nl, r, (unsigned long)nr, 0)

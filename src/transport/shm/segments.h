@@ -26,7 +26,7 @@ typedef struct {
     uint32_t count;
     cst_own_range *own; /* sorted by start */
     uint32_t own_count;
-    uint32_t last;      /* index in own of the last hit */
+    uint32_t last; /* index in own of the last hit */
 } cst_segments;
 
 void cst_segments_init(cst_segments *s, int rank, int size);

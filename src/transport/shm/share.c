@@ -10,7 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-static coset_status send_pages(const cst_link *l, int peer, uint32_t number, int fd, cst_deadline deadline, coset_error *why)
+static coset_status send_pages(const cst_link *l, int peer, uint32_t number, int fd, cst_deadline deadline,
+                               coset_error *why)
 {
     cst_packet p = {.type = CST_PACKET_PAGES, .number = number};
     while (cst_packet_send(l->fd, &p, fd)) {
@@ -24,8 +25,8 @@ static coset_status send_pages(const cst_link *l, int peer, uint32_t number, int
     return COSET_OK;
 }
 
-static coset_status receive_pages(cst_mesh *mesh, const cst_mesh_handler *h, uint32_t number, cst_deadline deadline, int *fd,
-                                  coset_error *why)
+static coset_status receive_pages(cst_mesh *mesh, const cst_mesh_handler *h, uint32_t number, cst_deadline deadline,
+                                  int *fd, coset_error *why)
 {
     while (mesh->pages < 0 || mesh->pages_number != number) {
         if (mesh->links[0].ended)
@@ -39,8 +40,8 @@ static coset_status receive_pages(cst_mesh *mesh, const cst_mesh_handler *h, uin
     return COSET_OK;
 }
 
-coset_status cst_share(const coset_oob *oob, cst_mesh *mesh, const cst_mesh_handler *h, const char *what, uint32_t number,
-                       coset_status mine, uint64_t value, int timeout_ms, int *fd, coset_error *why)
+coset_status cst_share(const coset_oob *oob, cst_mesh *mesh, const cst_mesh_handler *h, const char *what,
+                       uint32_t number, coset_status mine, uint64_t value, int timeout_ms, int *fd, coset_error *why)
 {
     coset_status status = cst_agree(oob, what, mine, value, timeout_ms, why);
     cst_deadline deadline = cst_deadline_in(timeout_ms);

@@ -24,8 +24,8 @@ typedef struct {
     cst_host host;
     cst_segments segments;
     cst_channel *channel;
-    bool reach;          /* process_vm works between all ranks */
-    bool *goodbye;       /* per rank: it left in good order, or its death has been told */
+    bool reach;    /* process_vm works between all ranks */
+    bool *goodbye; /* per rank: it left in good order, or its death has been told */
     int late_ms;
     coset_transport_caps caps;
     cst_notices notices;
@@ -130,8 +130,14 @@ static coset_status pull(void *self, int peer, const struct iovec *to, int to_co
 static coset_status open_channel(shm *s, const coset_transport_config *config)
 {
     cst_channel_backend be = {
-        .self = s, .doorbell = doorbell, .locate = locate_own, .map = map_segment, .pull = s->reach ? pull : NULL,
-        .pull_from = PULL_FROM, .on_entry = config->on_entry, .on_entry_ctx = config->ctx,
+        .self = s,
+        .doorbell = doorbell,
+        .locate = locate_own,
+        .map = map_segment,
+        .pull = s->reach ? pull : NULL,
+        .pull_from = PULL_FROM,
+        .on_entry = config->on_entry,
+        .on_entry_ctx = config->ctx,
     };
     char **areas = calloc((size_t)s->base.size, sizeof *areas);
     for (int r = 0; areas && r < s->base.size; r++)
@@ -381,7 +387,8 @@ static coset_status alloc(coset_transport *t, const coset_oob *oob, size_t bytes
     uint32_t number = cst_segments_next(&s->segments);
     int fd = -1;
     size_t stride, total = cst_segment_bytes(t->size, bytes, &stride);
-    coset_status status = total ? COSET_OK : cst_fail(why, COSET_ERR_MEMORY, -1, "coset_alloc: %zu bytes are too many", bytes);
+    coset_status status =
+        total ? COSET_OK : cst_fail(why, COSET_ERR_MEMORY, -1, "coset_alloc: %zu bytes are too many", bytes);
     if (!status && !t->rank)
         status = cst_pages_create(total, &fd, why);
     status = cst_share(oob, &s->mesh, &s->handler, "coset_alloc", number, status, bytes, s->late_ms, &fd, why);
@@ -398,7 +405,8 @@ static coset_status release(coset_transport *t, const coset_oob *oob, void *ptr,
     int64_t number = cst_segments_find(&s->segments, ptr);
     coset_status status = COSET_OK;
     if (number < 0)
-        status = cst_fail(why, COSET_ERR_ARGUMENT, -1, "coset_free: %p is no memory of coset_alloc on this communicator", ptr);
+        status = cst_fail(why, COSET_ERR_ARGUMENT, -1,
+                          "coset_free: %p is no memory of coset_alloc on this communicator", ptr);
     status = cst_agree(oob, "coset_free", status, (uint64_t)number, s->late_ms, why);
     if (!status)
         cst_segments_remove(&s->segments, (uint32_t)number);
@@ -437,9 +445,29 @@ static coset_status put(coset_transport *t, int peer, const coset_location *to, 
 }
 
 const coset_transport_ops cst_transport_shm = {
-    .struct_size = sizeof(coset_transport_ops), .abi = COSET_TRANSPORT_ABI, .name = "shm",
-    .probe = probe, .create = create, .destroy = destroy, .caps = caps, .counters = counters,
-    .isend = start_send, .irecv = start_receive, .cancel = cancel, .progress = progress, .idle = idle, .wake = wake,
-    .fd = pollable, .arm = arm, .announce = announce, .poll_notice = poll_notice, .control = control,
-    .alloc = alloc, .release = release, .locate = locate, .map = map, .get = get, .put = put,
+    .struct_size = sizeof(coset_transport_ops),
+    .abi = COSET_TRANSPORT_ABI,
+    .name = "shm",
+    .probe = probe,
+    .create = create,
+    .destroy = destroy,
+    .caps = caps,
+    .counters = counters,
+    .isend = start_send,
+    .irecv = start_receive,
+    .cancel = cancel,
+    .progress = progress,
+    .idle = idle,
+    .wake = wake,
+    .fd = pollable,
+    .arm = arm,
+    .announce = announce,
+    .poll_notice = poll_notice,
+    .control = control,
+    .alloc = alloc,
+    .release = release,
+    .locate = locate,
+    .map = map,
+    .get = get,
+    .put = put,
 };

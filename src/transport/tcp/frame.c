@@ -6,10 +6,10 @@
 #include <endian.h>
 #include <string.h>
 
-#define HEAD_MAGIC 0x68545343u   /* "CSTh" */
-#define TAIL_MAGIC 0x74545343u   /* "CSTt" */
+#define HEAD_MAGIC   0x68545343u /* "CSTh" */
+#define TAIL_MAGIC   0x74545343u /* "CSTt" */
 #define RECORD_MAGIC 0x72545343u /* "CSTr" */
-#define HEAD_SUM_AT (CST_HEAD_BYTES - 8)
+#define HEAD_SUM_AT  (CST_HEAD_BYTES - 8)
 
 static void put32(uint8_t *at, uint32_t v)
 {

@@ -36,8 +36,8 @@ typedef struct {
     cst_mesh_fds *fds;
     cst_gate gate;
     runner runner[RACES];
-    int next;       /* connections started so far, of rank * (sockets + 1) */
-    int missing;    /* connections that are not there yet, in and out */
+    int next;    /* connections started so far, of rank * (sockets + 1) */
+    int missing; /* connections that are not there yet, in and out */
     struct pollfd *set;
     int set_room;
 } builder;
@@ -118,9 +118,14 @@ static void start_runner(builder *b, runner *r, cst_deadline deadline)
     b->next++;
     cst_offer_routes(&b->offers[r->rank], cst_same_host(b->config, b->rank, r->rank), &r->routes);
     const cst_hello hello = {
-        .token = cst_token_from_number(b->config->job), .version = COSET_WIRE_VERSION,
-        .purpose = r->channel == b->sockets ? CST_PURPOSE_CONTROL : CST_PURPOSE_DATA, .rank = (uint32_t)b->rank,
-        .size = (uint32_t)b->size, .channel = (uint32_t)r->channel, .to_rank = (uint32_t)r->rank, .pid = (uint32_t)getpid(),
+        .token = cst_token_from_number(b->config->job),
+        .version = COSET_WIRE_VERSION,
+        .purpose = r->channel == b->sockets ? CST_PURPOSE_CONTROL : CST_PURPOSE_DATA,
+        .rank = (uint32_t)b->rank,
+        .size = (uint32_t)b->size,
+        .channel = (uint32_t)r->channel,
+        .to_rank = (uint32_t)r->rank,
+        .pid = (uint32_t)getpid(),
     };
     cst_race_begin(&r->race, &r->routes, &hello, deadline);
     r->running = true;
@@ -162,8 +167,11 @@ static coset_status missing_rank(const builder *b, coset_status status, coset_er
     for (int r = 0; r < b->size; r++)
         for (int c = 0; c <= b->sockets && r != b->rank; c++)
             if (*place_of(b, r, c) < 0)
-                return cst_fail(why, status, r, r < b->rank ? "rank %d does not answer" : "rank %d has not connected: can it reach "
-                                "this host's addresses? COSET_IFNAME chooses others", r);
+                return cst_fail(why, status, r,
+                                r < b->rank ? "rank %d does not answer"
+                                            : "rank %d has not connected: can it reach "
+                                              "this host's addresses? COSET_IFNAME chooses others",
+                                r);
     return status;
 }
 
@@ -229,8 +237,8 @@ static coset_status build(builder *b, cst_deadline deadline, coset_error *why)
     }
 }
 
-static coset_status connect_all(const coset_oob *oob, const coset_transport_config *config, const cst_offer *offers, int listener,
-                                cst_mesh_fds *out, coset_error *why)
+static coset_status connect_all(const coset_oob *oob, const coset_transport_config *config, const cst_offer *offers,
+                                int listener, cst_mesh_fds *out, coset_error *why)
 {
     builder *b = calloc(1, sizeof *b);
     if (!b) {
@@ -256,12 +264,13 @@ static coset_status connect_all(const coset_oob *oob, const coset_transport_conf
     return status;
 }
 
-coset_status cst_mesh_connect(const coset_oob *oob, const coset_transport_config *config, int sockets, cst_mesh_fds *out,
-                              coset_error *why)
+coset_status cst_mesh_connect(const coset_oob *oob, const coset_transport_config *config, int sockets,
+                              cst_mesh_fds *out, coset_error *why)
 {
     int listener;
     cst_offer *offers = NULL;
-    coset_status status = fds_new(out, oob->size, sockets) ? COSET_OK : cst_fail(why, COSET_ERR_MEMORY, -1, "out of memory");
+    coset_status status =
+        fds_new(out, oob->size, sockets) ? COSET_OK : cst_fail(why, COSET_ERR_MEMORY, -1, "out of memory");
     status = cst_agree(oob, "COSET_SOCKETS", status, (uint64_t)sockets, config->late_ms, why);
     if (!status)
         status = cst_offer_exchange(oob, config, &listener, &offers, why);

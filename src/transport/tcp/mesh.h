@@ -12,8 +12,8 @@ typedef struct {
 
 /* Collective, blocking. Data sockets are non-blocking. LATE or PEER naming the rank that does not connect or goes away,
  * MISMATCH, SYSTEM; on failure every rank fails. */
-coset_status cst_mesh_connect(const coset_oob *oob, const coset_transport_config *config, int sockets, cst_mesh_fds *out,
-                              coset_error *why);
+coset_status cst_mesh_connect(const coset_oob *oob, const coset_transport_config *config, int sockets,
+                              cst_mesh_fds *out, coset_error *why);
 /* Closes what is left (entries that others have taken are -1) and frees. */
 void cst_mesh_fds_free(cst_mesh_fds *m);
 #endif

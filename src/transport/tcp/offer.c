@@ -86,7 +86,8 @@ static coset_status first_choice(const coset_transport_config *config, cst_offer
     for (int i = 0; i < count && !status; i++)
         add(mine, &list[i]);
     if (!status && !mine->count)
-        status = cst_fail(why, COSET_ERR_SYSTEM, -1, "this host has only IPv6 link-local addresses, which cannot be offered");
+        status = cst_fail(why, COSET_ERR_SYSTEM, -1,
+                          "this host has only IPv6 link-local addresses, which cannot be offered");
     return status;
 }
 
@@ -126,12 +127,15 @@ static coset_status check_reach(const coset_transport_config *config, const cst_
         return COSET_OK;
     for (int r = 0; r < size; r++)
         if (only_loopback(&all[r]))
-            return cst_fail(why, COSET_ERR_ARGUMENT, r, "rank %d offers only loopback, which ranks on other hosts cannot reach: "
-                            "set COSET_IFNAME there to an interface that they can", r);
+            return cst_fail(why, COSET_ERR_ARGUMENT, r,
+                            "rank %d offers only loopback, which ranks on other hosts cannot reach: "
+                            "set COSET_IFNAME there to an interface that they can",
+                            r);
     return COSET_OK;
 }
 
-static coset_status gather(const coset_oob *oob, const cst_offer *mine, cst_offer *all, int timeout_ms, coset_error *why)
+static coset_status gather(const coset_oob *oob, const cst_offer *mine, cst_offer *all, int timeout_ms,
+                           coset_error *why)
 {
     coset_status status = oob->allgather(oob->ctx, mine, all, sizeof *mine, timeout_ms);
     if (status)
@@ -141,12 +145,13 @@ static coset_status gather(const coset_oob *oob, const cst_offer *mine, cst_offe
     return COSET_OK;
 }
 
-coset_status cst_offer_exchange(const coset_oob *oob, const coset_transport_config *config, int *listener, cst_offer **all,
-                                coset_error *why)
+coset_status cst_offer_exchange(const coset_oob *oob, const coset_transport_config *config, int *listener,
+                                cst_offer **all, coset_error *why)
 {
     cst_offer mine, *offers = calloc((size_t)oob->size, sizeof *offers);
     *listener = -1;
-    coset_status status = offers ? first_choice(config, &mine, why) : cst_fail(why, COSET_ERR_MEMORY, -1, "out of memory");
+    coset_status status =
+        offers ? first_choice(config, &mine, why) : cst_fail(why, COSET_ERR_MEMORY, -1, "out of memory");
     status = cst_agree(oob, "choosing addresses", status, 0, config->late_ms, why);
     if (!status)
         status = gather(oob, &mine, offers, config->late_ms, why);

@@ -7,9 +7,9 @@
 #include <sys/socket.h>
 
 /* Of one system call: so much that its cost does not count, so little that what arrives meanwhile does not wait long. */
-#define BATCH_BYTES (512u << 10)
+#define BATCH_BYTES    (512u << 10)
 #define BATCH_MESSAGES 8
-#define BATCH_PIECES 64
+#define BATCH_PIECES   64
 /* Of one turn of a link. */
 #define TURN_BYTES (2u << 20)
 
@@ -17,7 +17,9 @@ typedef struct {
     struct iovec piece[BATCH_PIECES];
     int pieces, messages;
     size_t bytes;
-    struct { uint8_t head[CST_HEAD_BYTES], tail[CST_TAIL_BYTES]; } envelope[BATCH_MESSAGES];
+    struct {
+        uint8_t head[CST_HEAD_BYTES], tail[CST_TAIL_BYTES];
+    } envelope[BATCH_MESSAGES];
 } batch;
 
 static void add(batch *b, void *data, size_t bytes)
@@ -88,7 +90,8 @@ static void fill(batch *b, cst_engine *e, cst_link *l)
         return;
     }
     /* two pieces at least for the next message: its head and its tail; its payload may have to wait */
-    for (const coset_msg *m = l->out.first; m && b->messages < BATCH_MESSAGES && b->pieces < BATCH_PIECES - 3; m = m->next)
+    for (const coset_msg *m = l->out.first; m && b->messages < BATCH_MESSAGES && b->pieces < BATCH_PIECES - 3;
+         m = m->next)
         if (!add_message(b, m) || b->bytes >= BATCH_BYTES)
             break;
 }

@@ -24,7 +24,7 @@
 #include <unistd.h>
 
 /* Heartbeats per dead_ms; several may be lost to one retransmission. */
-#define BEATS 5
+#define BEATS           5
 #define FASTEST_BEAT_MS 20
 #define SLOWEST_BEAT_MS 2000
 /* A peer whose data connection has ended has this long to be heard of on its control connection. */
@@ -33,7 +33,7 @@
 #define OUT_ROOM (64 * (CST_RECORD_BYTES + CST_NOTICE_BYTES))
 /* A peer that floods us with notices fills the inbox, not the memory. */
 #define NOTICES_PER_RANK 64
-#define MS 1000000ull
+#define MS               1000000ull
 
 typedef struct {
     int fd;         /* -1: self */
@@ -41,11 +41,11 @@ typedef struct {
     uint64_t heard; /* the thread's own: when something last came */
     size_t got;
     uint8_t in[CST_RECORD_BYTES + CST_NOTICE_BYTES];
-    _Atomic int fate;              /* cst_fate; written under the lock */
-    _Atomic int status;            /* of a lost peer */
-    _Atomic uint64_t data_ended;   /* when, 0: not */
-    uint64_t departed;             /* when; under the lock */
-    size_t waiting;                /* bytes in out; under the lock */
+    _Atomic int fate;            /* cst_fate; written under the lock */
+    _Atomic int status;          /* of a lost peer */
+    _Atomic uint64_t data_ended; /* when, 0: not */
+    uint64_t departed;           /* when; under the lock */
+    size_t waiting;              /* bytes in out; under the lock */
     uint8_t *out;
 } peer;
 

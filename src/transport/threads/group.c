@@ -12,7 +12,9 @@
 #include <unistd.h>
 
 /* Tells processes apart even where process ids do not (containers). */
-static struct { uint64_t word[2]; } process_mark;
+static struct {
+    uint64_t word[2];
+} process_mark;
 static pthread_once_t mark_once = PTHREAD_ONCE_INIT;
 
 static void make_mark(void)
@@ -83,7 +85,8 @@ static coset_status check_process(const coset_oob *oob, int timeout_ms, coset_er
 }
 
 /* Rank 0 makes the group, the others get its address. */
-static coset_status find_group(const coset_oob *oob, size_t control_bytes, int timeout_ms, cst_group **out, coset_error *why)
+static coset_status find_group(const coset_oob *oob, size_t control_bytes, int timeout_ms, cst_group **out,
+                               coset_error *why)
 {
     cst_group *made = oob->rank ? NULL : new_group(oob->size, control_bytes);
     uint64_t mine = (uintptr_t)made, *all = calloc((size_t)oob->size, sizeof *all);
@@ -99,7 +102,8 @@ static coset_status find_group(const coset_oob *oob, size_t control_bytes, int t
     return status;
 }
 
-coset_status cst_group_join(const coset_oob *oob, size_t control_bytes, int timeout_ms, cst_group **out, coset_error *why)
+coset_status cst_group_join(const coset_oob *oob, size_t control_bytes, int timeout_ms, cst_group **out,
+                            coset_error *why)
 {
     cst_group *g = NULL;
     pthread_once(&mark_once, make_mark);

@@ -39,7 +39,8 @@ static coset_status make_block(cst_heap_block **out, size_t bytes, uint64_t numb
     const char *where;
     size_t room = cst_memory_room(&where);
     if (bytes > room)
-        return cst_fail(why, COSET_ERR_MEMORY, -1, "coset_alloc: %zu bytes asked for, %zu available (%s)", bytes, room, where);
+        return cst_fail(why, COSET_ERR_MEMORY, -1, "coset_alloc: %zu bytes asked for, %zu available (%s)", bytes, room,
+                        where);
     cst_heap_block *b = calloc(1, sizeof *b);
     void *ptr = b ? zeroed(bytes) : NULL;
     if (!ptr) {
@@ -58,7 +59,8 @@ static void free_block(cst_heap_block *b)
     free(b);
 }
 
-coset_status cst_heap_alloc(cst_heap *h, const coset_oob *oob, size_t bytes, int timeout_ms, void **ptr, coset_error *why)
+coset_status cst_heap_alloc(cst_heap *h, const coset_oob *oob, size_t bytes, int timeout_ms, void **ptr,
+                            coset_error *why)
 {
     cst_heap_block *b = NULL;
     coset_status mine = make_block(&b, bytes, h->given++, why);
@@ -81,7 +83,8 @@ coset_status cst_heap_release(cst_heap *h, const coset_oob *oob, void *ptr, int 
     cst_heap_block *b = *at;
     coset_status mine = COSET_OK;
     if (!b)
-        mine = cst_fail(why, COSET_ERR_ARGUMENT, -1, "coset_free: %p is no memory of coset_alloc on this communicator", ptr);
+        mine = cst_fail(why, COSET_ERR_ARGUMENT, -1, "coset_free: %p is no memory of coset_alloc on this communicator",
+                        ptr);
     coset_status status = cst_agree(oob, "coset_free", mine, b ? b->number : 0, timeout_ms, why);
     if (status)
         return status;

@@ -11,7 +11,8 @@ typedef struct {
 } cst_heap;
 
 /* The contract's alloc and release: collective over the oob. */
-coset_status cst_heap_alloc(cst_heap *h, const coset_oob *oob, size_t bytes, int timeout_ms, void **ptr, coset_error *why);
+coset_status cst_heap_alloc(cst_heap *h, const coset_oob *oob, size_t bytes, int timeout_ms, void **ptr,
+                            coset_error *why);
 coset_status cst_heap_release(cst_heap *h, const coset_oob *oob, void *ptr, int timeout_ms, coset_error *why);
 void cst_heap_free(cst_heap *h);
 #endif

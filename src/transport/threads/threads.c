@@ -63,8 +63,14 @@ static void *map_any(void *self, int peer, const coset_location *at, size_t byte
 static coset_status open_channel(threads *t, const coset_transport_config *config)
 {
     cst_channel_backend be = {
-        .self = t, .doorbell = doorbell, .locate = locate_any, .map = map_any, .one_space = true, .peer_trusted = true,
-        .on_entry = config->on_entry, .on_entry_ctx = config->ctx,
+        .self = t,
+        .doorbell = doorbell,
+        .locate = locate_any,
+        .map = map_any,
+        .one_space = true,
+        .peer_trusted = true,
+        .on_entry = config->on_entry,
+        .on_entry_ctx = config->ctx,
     };
     char **areas = calloc((size_t)t->base.size, sizeof *areas);
     for (int r = 0; areas && r < t->base.size; r++)
@@ -85,8 +91,8 @@ static coset_status create(const coset_oob *oob, const coset_transport_config *c
         return cst_fail(why, COSET_ERR_MEMORY, -1, "transport threads: out of memory");
     t->base = (coset_transport){&cst_transport_threads, oob->rank, oob->size};
     t->late_ms = config->late_ms;
-    t->caps = (coset_transport_caps){sizeof t->caps, COSET_CAN_CONTROL | COSET_CAN_MAP | COSET_CAN_MAP_ANY, SEGMENT_BYTES,
-                                     0, cst_patience_for(oob->size).spins};
+    t->caps = (coset_transport_caps){sizeof t->caps, COSET_CAN_CONTROL | COSET_CAN_MAP | COSET_CAN_MAP_ANY,
+                                     SEGMENT_BYTES, 0, cst_patience_for(oob->size).spins};
     cst_notices_init(&t->notices, SIZE_MAX);
     coset_status status = cst_group_join(oob, config->control_bytes, config->late_ms, &t->group, why);
     if (status) {
@@ -280,9 +286,29 @@ static void *map(coset_transport *t, int peer, const coset_location *loc, size_t
 }
 
 const coset_transport_ops cst_transport_threads = {
-    .struct_size = sizeof(coset_transport_ops), .abi = COSET_TRANSPORT_ABI, .name = "threads",
-    .probe = probe, .create = create, .destroy = destroy, .caps = caps, .counters = counters,
-    .isend = start_send, .irecv = start_receive, .cancel = cancel, .progress = progress, .idle = idle, .wake = wake,
-    .fd = no_fd, .arm = no_arm, .announce = announce, .poll_notice = poll_notice, .control = control,
-    .alloc = alloc, .release = release, .locate = locate, .map = map, .get = NULL, .put = NULL,
+    .struct_size = sizeof(coset_transport_ops),
+    .abi = COSET_TRANSPORT_ABI,
+    .name = "threads",
+    .probe = probe,
+    .create = create,
+    .destroy = destroy,
+    .caps = caps,
+    .counters = counters,
+    .isend = start_send,
+    .irecv = start_receive,
+    .cancel = cancel,
+    .progress = progress,
+    .idle = idle,
+    .wake = wake,
+    .fd = no_fd,
+    .arm = no_arm,
+    .announce = announce,
+    .poll_notice = poll_notice,
+    .control = control,
+    .alloc = alloc,
+    .release = release,
+    .locate = locate,
+    .map = map,
+    .get = NULL,
+    .put = NULL,
 };
