@@ -113,8 +113,10 @@ static void feed(const uint8_t *data, size_t size, bool checksum)
     }
     cst_close(ends[1]);
     cst_engine_drain(&e, 1);
+    cst_engine_move(&e);
     if (msg[0].status == COSET_IN_PROGRESS)
         cst_engine_cancel(&e, &msg[0]);
+    cst_engine_end_peer(&e, 1, COSET_ERR_PEER);
     cst_engine_close(&e);
     for (int i = 0; i < RECEIVES; i++)
         if ((i < RECEIVES / 2 || posted) && msg[i].status == COSET_IN_PROGRESS)
