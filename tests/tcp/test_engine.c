@@ -60,14 +60,15 @@ static void stop(void)
     cst_close(t.far);
 }
 
+/* Until nothing has moved for so long that held links are read. */
 static void turn(void)
 {
     bool other;
-    do {
+    for (int quiet = 0; quiet <= CST_QUIET_TURNS; quiet = t.engine.moved ? 0 : quiet + 1) {
         t.engine.moved = false;
         cst_engine_poll(&t.engine, 0, &other);
         cst_engine_move(&t.engine);
-    } while (t.engine.moved);
+    }
 }
 
 static size_t whole_message(uint32_t tag, uint64_t op, const void *data, size_t bytes, uint8_t *out, bool cancelled)

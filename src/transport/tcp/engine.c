@@ -313,6 +313,26 @@ void cst_engine_move(cst_engine *e)
         last = &l->next_in == end;
         cst_link_read(e, l);
     }
+    e->quiet = e->moved ? 0 : e->quiet < CST_QUIET_TURNS ? e->quiet + 1 : CST_QUIET_TURNS;
+    if (e->quiet == CST_QUIET_TURNS)
+        cst_engine_release_held(e);
+}
+
+bool cst_engine_release_held(cst_engine *e)
+{
+    bool any = false;
+    if (e->held == 0)
+        return false;
+    for (int i = 0; i < e->size * e->sockets; i++) {
+        cst_link *l = &e->links[i];
+        if (l->fd >= 0 && l->in.state == CST_IN_HELD && e->peers[l->peer].posted) {
+            cst_link_list_in(e, l);
+            any = true;
+        }
+    }
+    if (any)
+        e->quiet = CST_QUIET_TURNS;
+    return any;
 }
 
 bool cst_engine_has_work(const cst_engine *e)
@@ -387,6 +407,7 @@ static void close_link(cst_engine *e, cst_link *l)
     l->fd = -1;
     l->ended = true;
     l->readable = l->writable = false;
+    e->held -= l->in.state == CST_IN_HELD;
     l->in.state = CST_IN_HEAD;
 }
 

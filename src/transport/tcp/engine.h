@@ -4,11 +4,12 @@
  *
  * Each peer has one or more links (connections). A message travels whole over one of them, in turn. Outgoing: a list per
  * link, gathered into as few system calls as fit. Incoming: a link reads a head, finds the posted receive with its (op,
- * tag), and scatters the payload straight into the receiver's memory; what nobody has posted a receive for is kept, up to
- * CST_EARLY_BYTES per peer, and beyond that left in the kernel, so that the sender waits.
+ * tag), and scatters the payload straight into the receiver's memory.
  *
- * A link that is held up by a message without a receive would also hold up what comes behind it. So it is read on
- * whatever the bound while a receive from that peer waits for its message: the message may be behind.
+ * What nobody has posted a receive for yet is kept if it is small, up to CST_EARLY_BYTES per peer. Else the link is held:
+ * it is left in the kernel, so that the sender waits, and costs no copy when the receive comes. But a held link also
+ * holds up what is behind. So when nothing has moved for CST_QUIET_TURNS, and a receive from that peer waits, the held
+ * message is kept after all, whatever its size: what is waited for may be behind it.
  *
  * Not thread-safe: the driver calls. No function blocks.
  */
@@ -21,8 +22,10 @@
 #include <coset_transport.h>
 #include <stdbool.h>
 
-/* Early messages kept for a peer, with their overhead: room for a few segments and hundreds of small messages. */
+/* Early messages kept for a peer, with their overhead, and the largest of them. */
 #define CST_EARLY_BYTES (256u << 10)
+#define CST_EARLY_MESSAGE (64u << 10)
+#define CST_QUIET_TURNS 16
 /* Longest message. The library cuts longer ones; a head that claims more is nonsense. */
 #define CST_MESSAGE_BYTES (64u << 20)
 /* Read ahead: enough for several small messages in one call, little enough to be copied. */
@@ -105,6 +108,8 @@ typedef struct {
     coset_msg *done, **done_last; /* messages whose outcome (priv[1]) is told at the next progress */
     coset_transport_counters counters;
     bool moved;
+    int held;                     /* links that are held */
+    int quiet;                    /* turns since something moved */
     uint8_t *scrap;               /* where unwanted payload goes, CST_SCRAP_BYTES */
 } cst_engine;
 #define CST_SCRAP_BYTES (64u << 10)
@@ -122,6 +127,9 @@ void cst_engine_cancel(cst_engine *e, coset_msg *msg);
 int cst_engine_poll(cst_engine *e, int timeout_ms, bool *other);
 /* Moves what can be moved; e->moved tells whether anything was. */
 void cst_engine_move(cst_engine *e);
+/* The driver is about to sleep: are there held links before it which a waiting receive may need to have read? Then the
+ * next cst_engine_move reads them. */
+bool cst_engine_release_held(cst_engine *e);
 bool cst_engine_has_work(const cst_engine *e);
 /* Reads what the peer's links still have, to their end if they have one. */
 void cst_engine_drain(cst_engine *e, int peer);

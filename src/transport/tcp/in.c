@@ -38,11 +38,10 @@ void cst_early_drop(cst_tcp_peer *p, cst_early *early)
 }
 
 /* NULL: it has to wait (or there is no memory, which time may mend). */
-static cst_early *keep(cst_tcp_peer *p, cst_link *l, const cst_head *head)
+static cst_early *keep(const cst_engine *e, cst_tcp_peer *p, cst_link *l, const cst_head *head)
 {
-    bool fits = p->early_bytes + EARLY_OVERHEAD <= CST_EARLY_BYTES &&
-                head->bytes <= CST_EARLY_BYTES - p->early_bytes - EARLY_OVERHEAD;
-    if (!fits && !p->posted)
+    bool fits = head->bytes <= CST_EARLY_MESSAGE && p->early_bytes + head->bytes + EARLY_OVERHEAD <= CST_EARLY_BYTES;
+    if (!fits && !(p->posted && e->quiet >= CST_QUIET_TURNS))
         return NULL;
     cst_early *early = malloc(sizeof *early + (size_t)head->bytes);
     if (!early)
@@ -94,6 +93,8 @@ static bool place(cst_engine *e, cst_link *l)
     cst_incoming *in = &l->in;
     cst_tcp_peer *p = &e->peers[l->peer];
     coset_msg *msg = take_posted(p, in->head.op, in->head.tag);
+    if (in->state == CST_IN_HELD)
+        e->held--;
     in->msg = NULL;
     in->early = NULL;
     if (msg && cst_head_suits(&in->head, msg)) {
@@ -102,8 +103,9 @@ static bool place(cst_engine *e, cst_link *l)
         cst_msg_at(msg, CST_AT_LINK_IN, (int)(l - e->links));
     } else if (msg) {
         cst_tcp_finish(msg, COSET_ERR_MISMATCH); /* its payload is thrown away */
-    } else if (!(in->early = keep(p, l, &in->head))) {
+    } else if (!(in->early = keep(e, p, l, &in->head))) {
         in->state = CST_IN_HELD;
+        e->held++;
         return false;
     }
     in->left = in->head.bytes;

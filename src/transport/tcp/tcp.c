@@ -273,9 +273,9 @@ static coset_status progress(coset_transport *transport)
     return t->engine.moved ? COSET_OK : COSET_IN_PROGRESS;
 }
 
-static bool has_work(const tcp *t)
+static bool has_work(tcp *t)
 {
-    return cst_engine_has_work(&t->engine) || atomic_load(&t->fates_changed);
+    return cst_engine_has_work(&t->engine) || cst_engine_release_held(&t->engine) || atomic_load(&t->fates_changed);
 }
 
 static void idle(coset_transport *transport, int timeout_ms)
