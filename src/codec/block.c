@@ -13,6 +13,8 @@ void cst_tools_init(cst_tools *tools, int cpu_level, uint64_t seed)
     tools->pack = cst_pack_kernels_for(cpu_level);
     tools->z = cst_quantise_kernels_for(CST_LATTICE_Z, cpu_level);
     tools->e8 = cst_quantise_kernels_for(CST_LATTICE_E8, cpu_level);
+    tools->sum_z = cst_sum_kernels_for(CST_LATTICE_Z, cpu_level);
+    tools->sum_e8 = cst_sum_kernels_for(CST_LATTICE_E8, cpu_level);
     cst_checksum_keys(seed, tools->keys);
 }
 

@@ -16,6 +16,7 @@
 #include "kernels/norm/norm.h"
 #include "kernels/pack/pack.h"
 #include "kernels/quantise/quantise.h"
+#include "kernels/quantise/sum.h"
 #include "kernels/random/random.h"
 
 /* The kernels of one processor level, and the job's checksum keys. */
@@ -27,6 +28,7 @@ typedef struct {
     const cst_entropy_kernels *entropy;
     const cst_pack_kernels *pack;
     const cst_quantise_kernels *z, *e8;
+    const cst_sum_kernels *sum_z, *sum_e8;
     _Alignas(64) int32_t keys[CST_CHECKSUM_KEYS];
 } cst_tools;
 
