@@ -52,8 +52,8 @@ static void test_bad_rules(void **state)
         "at=irecv,do=drop",
         "color=1,do=kill",
         "do=exit:",
-        "do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;"
-        "do=kill;do=kill;do=kill",
+        ("do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;do=kill;"
+        "do=kill;do=kill;do=kill"),
     };
     (void)state;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
