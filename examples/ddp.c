@@ -100,7 +100,7 @@ int main(int argc, char **argv)
             loss += sample(&data, (float(*)[HIDDEN])g1, gb, g2);
         for (uint64_t id = W2; id >= W1; id--) /* last layer first; a large model says so as soon as each is complete */
             coset_ddp_ready(ddp, id);
-        int skip;
+        int skip = 0;
         if (coset_ddp_finish(ddp, NULL) || coset_ddp_clip(ddp, 1.0, NULL, &skip))
             die(comm, "coset_ddp", coset_ddp_why(ddp));
         if (!skip) {
