@@ -17,6 +17,7 @@ BENCH_KEYS = {
 TRAIN_KEYS = {
     "model", "ranks", "codec", "final_loss", "final_accuracy", "step_ms", "exposed_ms", "bytes_per_step",
     "bits_per_coord", "weights_identical", "weights_hash"}
+CODEC_KEYS = BENCH_KEYS | {"bits_per_coord", "excess_over_sampling", "repaired_units", "codec_gbps", "breakeven_gbps"}
 failures = []
 
 
@@ -64,6 +65,17 @@ def bench_takes_its_options():
     expect(result.returncode == 0 and "#wrong" in result.stdout and not result.stderr, "bench is quiet in a pipe", result)
 
 
+def bench_measures_codecs():
+    for transport in TRANSPORTS:
+        result = run(COSET, "bench", "allreduce", "-n", 3, "--transport", transport, "--codec", "lattice", "--budget", 0.1,
+                     "--mean", 5, "-b", "256K", "-e", "256K", "--iters", 3, "--json", "-")
+        table = rows(result, f"bench of a codec on {transport}")
+        # 65,536 coordinates: the excess has a standard deviation below 1 %, the budget is kept within a tenth of itself
+        expect(result.returncode == 0 and len(table) == 1 and CODEC_KEYS <= table[0].keys() and table[0]["wrong"] == 0
+               and 0 < table[0]["excess_over_sampling"] < 0.11 and 0 < table[0]["bits_per_coord"] < 16,
+               f"bench of a codec on {transport}", result)
+
+
 def training_gives_the_same_bits():
     hashes = {}
     for transport in TRANSPORTS:
@@ -85,7 +97,8 @@ def a_launcher_is_believed():
 
 def bad_input_is_one_line():
     for arguments in (["--algo", "nothing"], ["--transport", "nothing"], ["-b", "8", "-e", "4"], ["--dtype", "f31"],
-                      ["-n", "0"], ["--iters", "0"]):
+                      ["-n", "0"], ["--iters", "0"], ["--codec", "nothing"], ["--codec", "lattice", "--op", "sum"],
+                      ["--codec", "lattice", "--dtype", "i32"], ["--codec", "lattice", "--bits", "4", "--budget", "0.1"]):
         result = run(COSET, "bench", "allreduce", *arguments)
         expect(result.returncode == 2 and result.stderr.count("\n") == 1, f"bench allreduce {arguments}", result)
     for arguments in (["--model", "nothing"], ["-n", "8", "--batch", "7"], ["--batch", "100000"]):
@@ -96,6 +109,7 @@ def bad_input_is_one_line():
 def main():
     bench_is_right_everywhere()
     bench_takes_its_options()
+    bench_measures_codecs()
     training_gives_the_same_bits()
     a_launcher_is_believed()
     bad_input_is_one_line()

@@ -3,6 +3,7 @@
 #include "bench_allreduce/floor.h"
 #include "bench_allreduce/measure.h"
 #include "command.h"
+#include "common/draw.h"
 #include "common/json.h"
 #include "common/launch.h"
 #include "common/options.h"
@@ -21,7 +22,8 @@ typedef struct {
     const char *dtype_name, *op_name, *memory, *json;
     coset_dtype dtype;
     coset_op op;
-    bool in_place, rewrite, floor;
+    bool in_place, rewrite;
+    compressed_options codec; /* codec.codec NULL or "none": exact */
     int iterations;
 } bench;
 
@@ -30,7 +32,9 @@ static const char about[] =
     "\vOne iteration is a barrier, then one operation; its time is the maximum over ranks. `time` is the mean over"
     " iterations, bandwidths come from the median (p50). `cpu` is processor seconds per operation, all ranks together."
     " `floor` is the same memory traffic without any waiting. `cycle` (with --rewrite) is writing the input, the"
-    " operation and reading the result.";
+    " operation and reading the result. With a codec the vectors are drawn, `#wrong` counts elements that differ between"
+    " ranks, `codec` is the speed of encoding and decoding alone, and `breakeven` the link below which it beats sending"
+    " plainly (both in 10^9 bytes per second).";
 
 static const char *const dtype_names[] = {"f32", "f64", "f16", "bf16", "i8", "u8", "i32", "u32", "i64", "u64", NULL};
 static const char *const op_names[] = {"sum", "avg", "min", "max", "prod", NULL};
@@ -44,9 +48,15 @@ static int index_of(const char *const *names, const char *name)
     return i;
 }
 
+static bool compressing(const bench *b)
+{
+    return strcmp(b->codec.codec, "none") != 0;
+}
+
 static void parse(bench *b, int argc, char **argv)
 {
-    *b = (bench){.min = 4, .max = 16 << 20, .factor = 4, .dtype_name = "f32", .op_name = "sum", .memory = "coset"};
+    *b = (bench){.min = 4, .max = 16 << 20, .factor = 4, .dtype_name = "f32", .memory = "coset"};
+    b->codec = (compressed_options){.codec = "none", .distribution = tool_distributions[0]};
     const tool_option options[] = {
         TOOL_INT("ranks", 'n', "N", "ranks to start (2)", &b->launch.ranks, 1, TOOL_MAX_RANKS),
         TOOL_TEXT("transport", 0, "T", "threads, shm, tcp, ... (the library's choice)", &b->launch.transport),
@@ -55,7 +65,12 @@ static void parse(bench *b, int argc, char **argv)
         TOOL_SIZE("max", 'e', "MAX", "largest size in bytes (16M)", &b->max),
         TOOL_REAL("factor", 'f', "FACTOR", "from one size to the next (4)", &b->factor, 1.0001, 1e9),
         TOOL_CHOICE("dtype", 0, "D", "element type (f32)", &b->dtype_name, dtype_names),
-        TOOL_CHOICE("op", 0, "O", "sum, avg, min, max, prod (sum)", &b->op_name, op_names),
+        TOOL_CHOICE("op", 0, "O", "sum, avg, min, max, prod (sum; with a codec avg)", &b->op_name, op_names),
+        TOOL_TEXT("codec", 0, "C", "lattice, lattice:e8, eden, qsgd, ... (none: exact)", &b->codec.codec),
+        TOOL_REAL("bits", 0, "B", "codec: bits per coordinate and phase", &b->codec.bits, 0, 64),
+        TOOL_REAL("budget", 0, "E", "codec: excess over the sampling variance (0.05)", &b->codec.budget, 0, 1e9),
+        TOOL_REAL("mean", 0, "R", "codec: common mean of R spreads per coordinate (0)", &b->codec.mean, -1e9, 1e9),
+        TOOL_CHOICE("dist", 0, "D", "codec: gauss, t3 or spike (gauss)", &b->codec.distribution, tool_distributions),
         TOOL_CHOICE("memory", 0, "coset|malloc", "buffers of coset_alloc or of malloc (coset)", &b->memory,
                     memory_names),
         TOOL_FLAG("in-place", 0, "send == recv", &b->in_place),
@@ -68,13 +83,28 @@ static void parse(bench *b, int argc, char **argv)
     if (b->min > b->max)
         tool_bad_input(argv[0], "--min=%zu is above --max=%zu", b->min, b->max);
     b->dtype = (coset_dtype)index_of(dtype_names, b->dtype_name);
+    if (!b->op_name)
+        b->op_name = compressing(b) ? "avg" : "sum";
+    if (compressing(b) && strcmp(b->op_name, "avg"))
+        tool_bad_input(argv[0], "--op=%s: a codec gives means; leave it out, or --op=avg", b->op_name);
+    if (compressing(b) && b->dtype != COSET_F32 && b->dtype != COSET_F64)
+        tool_bad_input(argv[0], "--dtype=%s: with a codec f32 or f64", b->dtype_name);
+    if (b->codec.bits > 0 && b->codec.budget > 0)
+        tool_bad_input(argv[0], "--bits and --budget exclude each other");
     b->op = (coset_op)index_of(op_names, b->op_name);
 }
 
-static const tool_column columns[] = {
+static const tool_column exact_columns[] = {
     {"size(B)", 11}, {"count", 10}, {"type", -5},    {"redop", -5},  {"time(us)", 9},
     {"algbw", 7},    {"busbw", 7},  {"#wrong", 6},   {"p50", 9},     {"p99", 9},
     {"floor", 9},    {"cycle", 9},  {"wire(B)", 10}, {"cpu(us)", 9}, {NULL, 0},
+};
+
+static const tool_column codec_columns[] = {
+    {"size(B)", 11},    {"count", 10},   {"type", -5},    {"redop", -5}, {"time(us)", 9},
+    {"algbw", 7},       {"busbw", 7},    {"#wrong", 6},   {"p50", 9},    {"p99", 9},
+    {"bits/coord", 10}, {"excess", 8},   {"repaired", 8}, {"codec", 7},  {"breakeven", 9},
+    {"cycle", 9},       {"wire(B)", 10}, {"cpu(us)", 9},  {NULL, 0},
 };
 
 /* Gigabytes (10^9) per second. */
@@ -86,6 +116,15 @@ static double gbps(double bytes, double seconds)
 static double bus_factor(int ranks)
 {
     return 2.0 * (ranks - 1) / ranks;
+}
+
+/* The link, each way, on which the codec saves as much time as it takes: it sends fewer bytes than an exact ring, at the
+ * price of codec_p50_s. 0: on no link. */
+static double breakeven_gbps(const measurement *m, const figures *f)
+{
+    double exact = (double)m->count * (double)coset_dtype_size(m->dtype) * bus_factor(m->rank->size);
+    double saved = exact - f->quality.bits_per_coord / 8 * (double)m->count;
+    return saved > 0 ? gbps(saved, f->codec_p50_s) : 0;
 }
 
 static void print_row(tool_table *table, const bench *b, const measurement *m, const figures *f)
@@ -102,7 +141,15 @@ static void print_row(tool_table *table, const bench *b, const measurement *m, c
     tool_cell(table, "%.0f", f->wrong);
     tool_cell_number(table, 1e6 * f->p50_s, 4);
     tool_cell_number(table, 1e6 * f->p99_s, 4);
-    tool_cell_number(table, 1e6 * f->floor_p50_s, 4);
+    if (m->codec) {
+        tool_cell_number(table, f->quality.bits_per_coord, 4);
+        tool_cell_number(table, f->quality.excess, 3);
+        tool_cell(table, "%.0f", f->quality.repaired);
+        tool_cell_number(table, gbps(bytes, f->codec_p50_s), 3);
+        tool_cell_number(table, breakeven_gbps(m, f), 3);
+    } else {
+        tool_cell_number(table, 1e6 * f->floor_p50_s, 4);
+    }
     tool_cell_number(table, 1e6 * f->cycle_p50_s, 4);
     tool_cell(table, "%.0f", f->wire_sent);
     tool_cell_number(table, 1e6 * f->cpu_s, 4);
@@ -120,7 +167,7 @@ static cJSON *row_json(const bench *b, const measurement *m, const figures *f)
     cJSON_AddNumberToObject(row, "ranks", m->rank->size);
     cJSON_AddStringToObject(row, "transport", coset_comm_transport(m->rank->comm));
     cJSON_AddStringToObject(row, "algo", b->launch.algorithm ? b->launch.algorithm : "auto");
-    cJSON_AddStringToObject(row, "codec", "none");
+    cJSON_AddStringToObject(row, "codec", b->codec.codec);
     cJSON_AddStringToObject(row, "memory", b->memory);
     cJSON_AddBoolToObject(row, "in_place", b->in_place);
     cJSON_AddNumberToObject(row, "time_us_p50", 1e6 * f->p50_s);
@@ -133,6 +180,13 @@ static cJSON *row_json(const bench *b, const measurement *m, const figures *f)
     cJSON_AddNumberToObject(row, "wire_received_bytes", f->wire_received);
     cJSON_AddNumberToObject(row, "wrong", f->wrong);
     cJSON_AddNumberToObject(row, "cpu_s", f->cpu_s);
+    if (m->codec) {
+        cJSON_AddNumberToObject(row, "bits_per_coord", f->quality.bits_per_coord);
+        cJSON_AddNumberToObject(row, "excess_over_sampling", f->quality.excess);
+        cJSON_AddNumberToObject(row, "repaired_units", f->quality.repaired);
+        cJSON_AddNumberToObject(row, "codec_gbps", gbps(bytes, f->codec_p50_s));
+        cJSON_AddNumberToObject(row, "breakeven_gbps", breakeven_gbps(m, f));
+    }
     return row;
 }
 
@@ -196,8 +250,17 @@ static int sweep(const bench *b, tool_rank *rank, void *buffers[2], tool_table *
                          .iterations = b->iterations,
                          .floor_stride = rank->shared ? b->max : 0};
         figures f;
+        compressed codec;
+        if (compressing(b)) {
+            status = compressed_create(&codec, &b->codec, rank, b->dtype, m.count);
+            if (status)
+                break;
+            m.codec = &codec;
+        }
         tool_progress_update(&bar, (double)(size - b->min), (double)(b->max - b->min) + 1, "");
         status = measure(&m, &f);
+        if (m.codec)
+            compressed_free(m.codec);
         if (!status && f.wrong > 0)
             status = TOOL_FAILED; /* after the row that shows it */
         if (rank->rank || (status && !(f.wrong > 0)))
@@ -220,12 +283,13 @@ static int bench_rank(tool_rank *rank, void *ctx)
     cJSON *rows = NULL;
     if (rank->rank == 0) {
         FILE *out = tool_human_stream(b->json);
-        fprintf(out,
-                "# coset %s: all-reduce, %d ranks, transport %s, algorithm %s, %s memory, %s place%s; times in us\n",
-                coset_version(), rank->size, coset_comm_transport(rank->comm),
-                b->launch.algorithm ? b->launch.algorithm : "auto", b->memory, b->in_place ? "in" : "out of",
-                b->rewrite ? ", rewritten each time" : "");
-        table = tool_table_start(out, columns);
+        fprintf(
+            out,
+            "# coset %s: all-reduce, %d ranks, transport %s, algorithm %s, codec %s, %s memory, %s place%s; times in us\n",
+            coset_version(), rank->size, coset_comm_transport(rank->comm),
+            b->launch.algorithm ? b->launch.algorithm : "auto", b->codec.codec, b->memory,
+            b->in_place ? "in" : "out of", b->rewrite ? ", rewritten each time" : "");
+        table = tool_table_start(out, compressing(b) ? codec_columns : exact_columns);
         rows = cJSON_CreateArray();
     }
     int status = sweep(b, rank, buffers, &table, rows);
@@ -248,8 +312,10 @@ int tool_bench_allreduce(int argc, char **argv)
 {
     bench b;
     parse(&b, argc, argv);
+    if (compressing(&b))
+        compressed_check(argv[0], &b.codec, b.launch.ranks ? b.launch.ranks : TOOL_DEFAULT_RANKS);
     const char *transport = b.launch.transport ? b.launch.transport : "";
-    if (strcmp(transport, "tcp"))
+    if (strcmp(transport, "tcp") && !compressing(&b))
         b.launch.shared_bytes = floor_bytes(&b);
     return tool_launch_run(argv[0], &b.launch, bench_rank, &b);
 }

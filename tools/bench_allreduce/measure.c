@@ -13,11 +13,13 @@
 static const double budget_s = 0.25; /* per loop: enough for a stable median, and a whole sweep stays under a minute */
 enum { MIN_ITERATIONS = 5, MAX_ITERATIONS = 5000, WARM_UP_BYTES = 64 << 20, MAX_WARM_UP = 20 };
 
-/* One timed step of a loop; `before` and `after` run outside the time. Returns a coset_status. */
+/* One step of a loop; `before` and `after` (may be NULL) run outside the time of `timed`. The sample is that time, or
+ * what `value` gives. */
 typedef struct {
     void (*before)(const measurement *m);
     coset_status (*timed)(const measurement *m);
     void (*after)(const measurement *m);
+    double (*value)(const measurement *m);
 } step;
 
 static size_t bytes_of(const measurement *m)
@@ -27,12 +29,22 @@ static size_t bytes_of(const measurement *m)
 
 static coset_status operation(const measurement *m)
 {
+    if (m->codec)
+        return compressed_run(m->codec, m->send, m->recv);
     return coset_allreduce(m->send, m->recv, m->count, m->dtype, m->op, m->rank->comm);
+}
+
+static int operation_failed(const measurement *m)
+{
+    return m->codec ? compressed_failed(m->codec) : tool_rank_failed(m->rank, "all-reduce");
 }
 
 static void write_input(const measurement *m)
 {
-    pattern_write(m->input, m->send, m->count);
+    if (m->codec)
+        compressed_write(m->codec, m->send);
+    else
+        pattern_write(m->input, m->send, m->count);
 }
 
 /* Touches every byte of the result, as an optimizer would. */
@@ -72,8 +84,8 @@ static int run_loop(const measurement *m, const step *s, double *samples, int it
             return tool_rank_failed(m->rank, "barrier");
         double start = tool_now();
         if (s->timed(m))
-            return tool_rank_failed(m->rank, "all-reduce");
-        samples[i] = tool_now() - start;
+            return operation_failed(m);
+        samples[i] = s->value ? s->value(m) : tool_now() - start;
         if (s->after)
             s->after(m);
     }
@@ -108,10 +120,16 @@ static int median_of(const measurement *m, const step *s, double *samples, int i
     return status;
 }
 
+/* What has to run before each operation. An estimate in place would leave the ranks equal, with nothing to encode. */
+static void (*fresh_input(const measurement *m))(const measurement *)
+{
+    return m->rewrite || (m->codec && m->send == m->recv) ? write_input : NULL;
+}
+
 static int measure_times(const measurement *m, double *samples, int iterations, figures *out)
 {
-    const step plain = {m->rewrite ? write_input : NULL, operation, m->rewrite ? read_result : NULL};
-    const step whole = {NULL, cycle, NULL};
+    const step plain = {.before = fresh_input(m), .timed = operation, .after = m->rewrite ? read_result : NULL};
+    const step whole = {.timed = cycle};
     if (run_loop(m, &plain, samples, iterations))
         return TOOL_FAILED;
     out->mean_s = 0;
@@ -147,7 +165,7 @@ static int measure_floor(const measurement *m, double *samples, int iterations, 
     coset_status (*const ways[])(const measurement *) = {floor_normal, floor_stream_others, floor_stream_all};
     int count = m->send == m->recv ? 1 : 3;
     for (int i = 0; m->floor_stride && i < count; i++) {
-        const step s = {NULL, ways[i], NULL};
+        const step s = {.timed = ways[i]};
         double median;
         if (run_loop(m, &s, samples, 1) || median_of(m, &s, samples, iterations, &median))
             return TOOL_FAILED;
@@ -164,9 +182,12 @@ static int measure_costs(const measurement *m, int iterations, figures *out)
     if (coset_barrier(m->rank->comm) || coset_comm_stats(m->rank->comm, &before))
         return tool_rank_failed(m->rank, "counters");
     double cpu = tool_rank_cpu(m->rank);
-    for (int i = 0; i < iterations; i++)
+    for (int i = 0; i < iterations; i++) {
+        if (m->codec && m->send == m->recv)
+            write_input(m);
         if (operation(m))
-            return tool_rank_failed(m->rank, "all-reduce");
+            return operation_failed(m);
+    }
     cpu = tool_rank_cpu(m->rank) - cpu;
     if (coset_comm_stats(m->rank->comm, &after))
         return tool_rank_failed(m->rank, "counters");
@@ -186,23 +207,48 @@ static int verify(const measurement *m, figures *out)
     if (m->send != m->recv)
         memset(m->recv, 0xff, bytes_of(m));
     if (operation(m))
-        return tool_rank_failed(m->rank, "all-reduce");
+        return operation_failed(m);
     pattern expected = pattern_of_result(m->dtype, m->op, m->rank->size);
     out->wrong = (double)pattern_wrong(&expected, m->recv, m->count);
     return tool_rank_sum(m->rank, &out->wrong, 1);
 }
 
-int measure(const measurement *m, figures *out)
+static double codec_time(const measurement *m)
 {
-    const step plain = {NULL, operation, NULL};
-    *out = (figures){.cycle_p50_s = NAN, .floor_p50_s = NAN};
+    return m->codec->codec_s;
+}
+
+/* What the codec alone takes, and how good its last estimate is. */
+static int measure_codec(const measurement *m, double *samples, int iterations, figures *out)
+{
+    const step s = {.before = write_input, .timed = operation, .value = codec_time};
+    if (median_of(m, &s, samples, iterations, &out->codec_p50_s) || compressed_judge(m->codec, m->recv, &out->quality))
+        return TOOL_FAILED;
+    out->wrong = out->quality.different;
+    return TOOL_OK;
+}
+
+/* Known values in, the result compared bit by bit; then zeros: repeated sums of them stay zeros, so that no denormal or
+ * infinity slows a later pass. */
+static int prepare(const measurement *m, figures *out)
+{
+    if (m->codec) {
+        write_input(m);
+        return TOOL_OK;
+    }
     if (verify(m, out))
         return TOOL_FAILED;
-    /* repeated sums of zeros stay zeros: no denormal or infinity slows a later pass */
     memset(m->send, 0, bytes_of(m));
     memset(m->recv, 0, bytes_of(m));
+    return TOOL_OK;
+}
+
+int measure(const measurement *m, figures *out)
+{
+    const step plain = {.before = fresh_input(m), .timed = operation};
+    *out = (figures){.cycle_p50_s = NAN, .floor_p50_s = NAN, .codec_p50_s = NAN};
     int iterations;
-    if (choose_iterations(m, &plain, &iterations))
+    if (prepare(m, out) || choose_iterations(m, &plain, &iterations))
         return TOOL_FAILED;
     double *samples = malloc((size_t)iterations * sizeof *samples);
     if (!samples) {
@@ -213,7 +259,7 @@ int measure(const measurement *m, figures *out)
     if (!status)
         status = measure_costs(m, iterations, out);
     if (!status)
-        status = measure_floor(m, samples, iterations, out);
+        status = m->codec ? measure_codec(m, samples, iterations, out) : measure_floor(m, samples, iterations, out);
     free(samples);
     return status;
 }
