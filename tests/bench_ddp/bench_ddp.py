@@ -31,20 +31,19 @@ def figures_are_consistent(*arguments):
 
 def main():
     for backward in ("sleep", "work"):
-        for transport in ("shm", "threads"):
+        for transport in ("shm", "threads", "tcp"):
             f = figures_are_consistent("--backward", backward, "--transport", transport)
             # 2 (n - 1) / n of the gradients, and a few small messages
-            assert 4 * ELEMENTS <= f["wire_sent_bytes"] < 4 * ELEMENTS + 2000, f
+            assert 4 * ELEMENTS <= f["wire_sent_bytes"] < 4 * ELEMENTS + 10000, f
     small = measure("--backward-ms", "2", "--bucket-mb", "0.1")
     assert small["buckets"] == 12, small
     assert measure("--backward-ms", "2", "-n", "1")["wire_sent_bytes"] == 0
     compressed = measure("--backward-ms", "2", "--codec", "lattice")
     assert compressed["wire_sent_bytes"] * 6 < 4 * ELEMENTS and compressed["bits_per_coord"] < 6, compressed
-    for bad in (["--layers", "5", "--params", "4"], ["--backward", "nap"], ["--bucket-mb", "-1"], ["extra"]):
+    for bad in (["--layers", "5", "--params", "4"], ["--backward", "nap"], ["--bucket-mb", "-1"], ["extra"],
+                ["--codec", "nothing"], ["--budget", "0.1"]):
         result = run(*bad)
         assert result.returncode == 2 and result.stderr.count("\n") == 1 and not result.stdout, (bad, result)
-    result = run("--codec", "nothing", "--params", "1000")
-    assert result.returncode != 0 and "nothing" in result.stderr, result
 
 
 if __name__ == "__main__":

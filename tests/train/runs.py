@@ -32,10 +32,10 @@ def train(*arguments, **environment):
 
 def every_way_learns():
     """Weights are compared at every step (--check-weights); the bytes are those of the algorithm."""
-    for transport in ("shm", "threads"):
+    for transport in ("shm", "threads", "tcp"):
         exact = train("--epochs", "4", "--transport", transport)
         assert exact["final_accuracy"] > 0.9 and exact["one_rank_difference"] < 1e-4, exact
-        assert GRADIENTS <= exact["bytes_per_step"] < GRADIENTS + 2000, exact
+        assert GRADIENTS <= exact["bytes_per_step"] < GRADIENTS + 10000, exact
     half = train("--epochs", "4", "--codec", "bf16")
     assert half["final_accuracy"] > 0.9 and GRADIENTS / 2 <= half["bytes_per_step"] < GRADIENTS / 2 + 2000, half
     compressed = train("--epochs", "4", "--codec", "lattice", "--budget", "0.05")
@@ -67,7 +67,7 @@ def buckets_change_no_bit():
     for codec in ("none", "lattice"):
         hashes = {train("-n", "3", "--epochs", "2", "--codec", codec, "--clip", "0.5", "--bucket-mb", size, "--transport", t,
                         COSET_RANK_ORDER="1")["weights_hash"]
-                  for size, t in (("0.001", "shm"), ("1", "shm"), ("25", "threads"))}
+                  for size, t in (("0.001", "shm"), ("1", "shm"), ("25", "threads"), ("25", "tcp"))}
         assert len(hashes) == 1, (codec, hashes)
 
 
@@ -140,7 +140,9 @@ def files_are_written(folder):
 def bad_input_is_one_line():
     for bad in (["--batch", "1"], ["--budget", "0.1"], ["--codec", "lattice", "--budget", "0.1", "--bits", "3"],
                 ["--size", "tiny"], ["--model", "cnn"], ["--compare", "--codec", "eden"], ["--clip", "0"],
-                ["--local-steps", "4", "--clip", "1"], ["--accumulate", "1000"]):
+                ["--local-steps", "4", "--clip", "1"], ["--accumulate", "1000"],
+                ["--codec", "nothing"], ["--codec", "eden", "--bits", "20"],
+                ["--compare", "--bits", "20"]):
         result = run(*bad)
         assert result.returncode == 2 and result.stderr.count("\n") == 1 and not result.stdout, (bad, result)
 

@@ -3,6 +3,7 @@
 #include "bench_ddp/measure.h"
 #include "command.h"
 #include "common/buckets.h"
+#include "common/codec.h"
 #include "common/json.h"
 #include "common/options.h"
 #include "common/table.h"
@@ -28,6 +29,19 @@ static const char about[] =
 
 static const char *const backward_names[] = {"sleep", "work", NULL};
 
+static bool compresses(const bench *b)
+{
+    return strcmp(b->codec, "none") != 0;
+}
+
+static coset_mean_options mean_options(const bench *b)
+{
+    coset_mean_options mean = COSET_MEAN_OPTIONS_INIT;
+    mean.codec = b->codec;
+    mean.error_budget = b->budget;
+    return mean;
+}
+
 static void parse(bench *b, int argc, char **argv)
 {
     *b = (bench){.codec = "none", .backward = "sleep", .layers = DEFAULT_LAYERS, .params = DEFAULT_PARAMS};
@@ -48,6 +62,11 @@ static void parse(bench *b, int argc, char **argv)
     tool_options_parse(argc, argv, options, about, NULL);
     if (b->params < b->layers)
         tool_bad_input(argv[0], "--params=%d is below --layers=%d: a layer needs an element", b->params, b->layers);
+    const coset_mean_options mean = mean_options(b);
+    if (compresses(b))
+        tool_check_codec(argv[0], &mean, b->launch.ranks);
+    else if (b->budget > 0)
+        tool_bad_input(argv[0], "--budget needs a codec: add --codec lattice");
 }
 
 static const tool_column columns[] = {
@@ -112,11 +131,9 @@ static void divide(const bench *b, size_t *counts, coset_param *params)
 
 static int measure_reducer(const bench *b, tool_rank *rank, size_t *counts, coset_param *params)
 {
-    coset_mean_options mean = COSET_MEAN_OPTIONS_INIT;
+    const coset_mean_options mean = mean_options(b);
     coset_ddp_options options = COSET_DDP_OPTIONS_INIT;
-    mean.codec = b->codec;
-    mean.error_budget = b->budget;
-    options.mean = strcmp(b->codec, "none") ? &mean : NULL;
+    options.mean = compresses(b) ? &mean : NULL;
     tool_bucket_sizes(b->bucket_mb, &options);
     divide(b, counts, params);
     ddp_bench m = {.rank = rank,

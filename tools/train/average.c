@@ -84,12 +84,8 @@ bool averager_needs_own_gradients(const train_settings *s)
 static int create_reducer(averager *a, const coset_param *params)
 {
     const train_settings *s = a->settings;
-    coset_mean_options mean = COSET_MEAN_OPTIONS_INIT;
+    const coset_mean_options mean = settings_mean(s);
     coset_ddp_options options = COSET_DDP_OPTIONS_INIT;
-    mean.codec = s->codec;
-    mean.error_budget = s->budget;
-    mean.bits = s->bits;
-    mean.seed = (uint64_t)s->seed;
     options.mean = a->half || !strcmp(s->codec, "none") ? NULL : &mean;
     tool_bucket_sizes(s->bucket_mb, &options);
     if (coset_ddp_create(a->rank->comm, &options, params, (size_t)a->learner->model->params, &a->ddp))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/settings.h"
 
+#include "common/codec.h"
 #include "common/options.h"
 
 #include <string.h>
@@ -47,15 +48,31 @@ static void choose_model(train_settings *s, const char *command)
         s->optimizer_name = is_gpt(s) ? "adamw" : "sgd";
 }
 
+coset_mean_options settings_mean(const train_settings *s)
+{
+    coset_mean_options mean = COSET_MEAN_OPTIONS_INIT;
+    mean.codec = s->codec;
+    mean.error_budget = s->budget;
+    mean.bits = s->bits;
+    mean.seed = (uint64_t)s->seed;
+    return mean;
+}
+
 static void check(const train_settings *s, const char *command)
 {
+    coset_mean_options mean = settings_mean(s);
     bool exact = !strcmp(s->codec, "none") || !strcmp(s->codec, "bf16");
     if (exact && (s->budget > 0 || s->bits > 0) && !s->compare)
         tool_bad_input(command, "--%s needs a codec: add --codec lattice", s->budget > 0 ? "budget" : "bits");
     if (s->budget > 0 && s->bits > 0)
         tool_bad_input(command, "--budget and --bits contradict each other: give one");
+    if (!exact)
+        tool_check_codec(command, &mean, s->launch.ranks);
     if (s->compare && strcmp(s->codec, "none"))
         tool_bad_input(command, "--compare chooses the codecs itself: leave out --codec");
+    mean.codec = "eden";
+    if (s->compare && s->bits > 0)
+        tool_check_codec(command, &mean, s->launch.ranks);
     if (s->compare && s->trace)
         tool_bad_input(command, "--trace is of one run: leave out --compare");
     if (s->local_steps > 1 && s->clip > 0)

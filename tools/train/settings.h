@@ -5,6 +5,8 @@
 #include "common/launch.h"
 #include "train/trainer.h"
 
+#include <coset_mean.h>
+
 typedef struct {
     tool_launch launch;
     const model_ops *model;
@@ -18,4 +20,6 @@ typedef struct {
 /* Fills the settings; exits with 2 on bad input. */
 void settings_parse(train_settings *s, int argc, char **argv);
 train_plan settings_plan(const train_settings *s);
+/* Of the codec, for coset_mean. */
+coset_mean_options settings_mean(const train_settings *s);
 #endif
