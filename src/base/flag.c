@@ -28,12 +28,16 @@ cst_patience cst_patience_for(int ranks_on_host)
     return ranks_on_host <= cores ? (cst_patience){2000, 10} : (cst_patience){20, 10};
 }
 
+/* A pause takes tens of cycles: a flag that is about to be raised would be seen late. */
+#define EAGER_POLLS 20
+
 bool cst_flag_poll(const _Atomic uint32_t *word, uint32_t sequence, cst_patience patience)
 {
     for (int i = 0; i < patience.spins; i++) {
         if (cst_flag_reached(word, sequence))
             return true;
-        cst_pause();
+        if (i >= EAGER_POLLS)
+            cst_pause();
     }
     for (int i = 0; i < patience.yields; i++) {
         if (cst_flag_reached(word, sequence))

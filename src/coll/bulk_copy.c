@@ -5,8 +5,6 @@
 #include "coll/shared.h"
 #include "kernels/reduce/reduce.h"
 
-#include <stdlib.h>
-
 /* Copying wins while its fixed cost (3 to 4 us a system call, the pinning of pages) is small against staging's
  * synchronisation. Measured, docs/performance.md. */
 #define COPYING_BYTES ((size_t)768 << 10)
@@ -58,12 +56,13 @@ coset_status cst_bulk_copy_work(coset_comm *c, const cst_operation *op)
 {
     cst_range range = cst_chunk(op->call.count, c->size, c->rank);
     size_t step = COPY_BLOCK / coset_dtype_size(op->call.dtype);
-    char *scratch = cst_alloc_aligned(4096, (size_t)c->size * COPY_BLOCK);
+    if (!c->staging.scratch) /* kept: fresh pages would cost ten times what the copying does */
+        c->staging.scratch = cst_alloc_aligned(4096, (size_t)c->size * COPY_BLOCK);
+    char *scratch = c->staging.scratch;
     coset_status status = scratch ? COSET_OK : COSET_ERR_MEMORY;
     int with = -1;
     for (size_t at = range.begin; at < range.end && status == COSET_OK; at += step)
         status = do_block(c, op, at, range.end - at < step ? range.end - at : step, scratch, &with);
-    free(scratch);
     if (status == COSET_OK)
         return status;
     if (status == COSET_ERR_PEER)

@@ -116,7 +116,7 @@ static coset_status wait_flag(cst_operation *op, _Atomic uint32_t *word, uint32_
 {
     if (cst_flag_reached(word, value))
         return COSET_OK;
-    op->wait = (cst_wait){word, value, peer};
+    op->wait = (cst_wait){word, value, peer, 1};
     return COSET_IN_PROGRESS;
 }
 

@@ -79,7 +79,7 @@ static coset_status schedule_failed(coset_comm *c, const cst_operation *op, cose
 static coset_status schedule_step(coset_comm *c, cst_operation *op)
 {
     coset_status status = cst_schedule_step(op->state);
-    op->wait = (cst_wait){NULL, 0, -1};
+    op->wait = (cst_wait){NULL, 0, -1, 0};
     op->moved = cst_schedule_moved(op->state);
     if (status == COSET_IN_PROGRESS || status == COSET_OK)
         return status;

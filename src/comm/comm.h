@@ -59,6 +59,7 @@ typedef struct {
 
 /* Memory through which ranks pass vectors that are in nobody else's reach (coll/bulk.c). Made when first needed. */
 typedef struct {
+    void *scratch; /* private: a block of every rank, for copying between processes */
     void *mine;
     coset_location where; /* of it; the same in every rank's own */
     size_t block;         /* bytes of a vector's piece */

@@ -118,6 +118,7 @@ static void free_parts(coset_comm *c)
     free(c->heard);
     free(c->departed);
     free(c->wrong_call);
+    free(c->staging.scratch);
     pthread_mutex_destroy(&c->queue.lock);
     cst_poison_destroy(&c->poison);
     free(c);

@@ -26,6 +26,10 @@
 #define BREATH_MS 50
 /* Operations below this size are over before a clock could be read usefully. */
 #define TIMED_BYTES ((size_t)64 << 10)
+/* A piece of a pipeline takes tens of microseconds, and waking a sleeper as long again (docs/performance.md); half a
+ * millisecond of spinning covers the largest. Not where ranks share cores: there a spinner keeps the worker from working. */
+#define SPINS_FOR_WORK     50000
+#define SPINS_SHARED_CORES 100
 /* The ticket counts queued operations in 16 bits. */
 #define MOST_QUEUED 60000
 
@@ -87,7 +91,10 @@ static void conclude(coset_comm *c, cst_operation *op, coset_status status)
 /* Sleeps until what the operation waits for may have come, then looks after the group. */
 static coset_status wait_for(coset_comm *c, cst_operation *op)
 {
-    if (op->moved || (op->wait.word && cst_flag_poll(op->wait.word, op->wait.value, c->patience)))
+    cst_patience patience = c->patience;
+    if (op->wait.working && patience.spins > SPINS_SHARED_CORES)
+        patience.spins = SPINS_FOR_WORK;
+    if (op->moved || (op->wait.word && cst_flag_poll(op->wait.word, op->wait.value, patience)))
         return COSET_OK;
     uint64_t before = cst_now_ns();
     coset_status moved = c->transport->ops->progress(c->transport);

@@ -48,7 +48,7 @@ static coset_status explain_difference(coset_comm *c, cst_operation *op, int pee
         return status;
     if (!cst_entry_equal(theirs, &gave_up))
         return cst_comm_mismatch(c, peer, &op->entry, theirs);
-    op->wait = (cst_wait){NULL, 0, peer};
+    op->wait = (cst_wait){NULL, 0, peer, 0};
     return COSET_IN_PROGRESS;
 }
 
@@ -60,7 +60,7 @@ coset_status cst_shared_entered(coset_comm *c, cst_operation *op, int *published
             continue;
         cst_entry_slot *slot = cst_slot_of(c, op, peer);
         if (!cst_flag_reached(&slot->entered, flag_number(op))) {
-            op->wait = (cst_wait){&slot->entered, flag_number(op), peer};
+            op->wait = (cst_wait){&slot->entered, flag_number(op), peer, 0};
             return COSET_IN_PROGRESS;
         }
         if (!cst_entry_equal(&slot->entry, &op->entry))
@@ -106,7 +106,7 @@ coset_status cst_shared_all_done(coset_comm *c, cst_operation *op)
         int peer = (c->rank + i) % c->size;
         cst_flag *done = &c->control[peer]->done;
         if (!cst_flag_reached(&done->word, flag_number(op))) {
-            op->wait = (cst_wait){&done->word, flag_number(op), peer};
+            op->wait = (cst_wait){&done->word, flag_number(op), peer, 1};
             return COSET_IN_PROGRESS;
         }
     }

@@ -24,7 +24,7 @@ static coset_status step(coset_comm *c, cst_operation *op)
         status = cst_shared_entered(c, op, &published);
     if (status != COSET_OK)
         return status;
-    op->wait = (cst_wait){NULL, 0, -1};
+    op->wait = (cst_wait){NULL, 0, -1, 0};
     return e->body(c, op->sequence, e->arg);
 }
 

@@ -27,6 +27,7 @@ typedef struct {
     _Atomic uint32_t *word;
     uint32_t value;
     int peer;
+    int working; /* the peer is known to be at work on it: worth spinning for longer than a peer that may not have come */
 } cst_wait;
 
 struct cst_operation {
@@ -49,6 +50,6 @@ struct cst_operation {
 
 static inline void cst_operation_init(cst_operation *op, const cst_operation_class *class, const cst_call *call)
 {
-    *op = (cst_operation){.class = class, .call = *call, .wait = {NULL, 0, -1}};
+    *op = (cst_operation){.class = class, .call = *call, .wait = {NULL, 0, -1, 0}};
 }
 #endif
