@@ -12,6 +12,9 @@
 /* Most that is read from a peer that is lost, so that a flood from it cannot hold the others up. */
 #define DRAIN_BYTES (64u << 20)
 
+/* With so few links it costs less to try those that are waited for than to ask epoll which have something. */
+#define TRY_LINKS 4
+
 /* -------- lists -------- */
 
 void cst_tcp_append(coset_msg **last[], coset_msg *msg)
@@ -290,6 +293,24 @@ int cst_engine_poll(cst_engine *e, int timeout_ms, bool *other)
         }
     }
     return n > 0 ? n : 0;
+}
+
+bool cst_engine_try_links(cst_engine *e)
+{
+    if (e->size * e->sockets > TRY_LINKS)
+        return false;
+    bool any = false;
+    for (int i = 0; i < e->size * e->sockets; i++) {
+        cst_link *l = &e->links[i];
+        if (!l->writable && l->out.first && l->fd >= 0)
+            return false; /* only epoll tells when there is room again */
+        if (l->fd >= 0 && (e->peers[l->peer].posted || l->in.state != CST_IN_HEAD)) {
+            l->readable = true;
+            cst_link_list_in(e, l);
+            any = true;
+        }
+    }
+    return any;
 }
 
 /* Each listed link once: what becomes ready meanwhile waits for the next call, so that none starves the others. */

@@ -125,6 +125,9 @@ void cst_engine_cancel(cst_engine *e, coset_msg *msg);
 /* Takes in what epoll says, waiting at most timeout_ms. Returns how many events there were; *other tells whether an event
  * of the owner's (data.ptr NULL) was among them. */
 int cst_engine_poll(cst_engine *e, int timeout_ms, bool *other);
+/* Instead of asking epoll: takes the links on which something is waited for as readable, if they are few. False if epoll
+ * has to be asked. */
+bool cst_engine_try_links(cst_engine *e);
 /* Moves what can be moved; e->moved tells whether anything was. */
 void cst_engine_move(cst_engine *e);
 /* The driver is about to sleep: are there held links before it which a waiting receive may need to have read? Then the
