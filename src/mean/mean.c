@@ -15,7 +15,7 @@
 
 /* ---- creation ---- */
 
-static const cst_protocol *const protocols[] = {&cst_sharded_star, &cst_homomorphic};
+static const cst_protocol *const protocols[] = {&cst_sharded_star, &cst_star, &cst_tree, &cst_robust, &cst_sublinear, &cst_homomorphic};
 
 static const cst_protocol *protocol_named(const char *name)
 {
@@ -78,7 +78,7 @@ static coset_status configure(coset_mean *mean, const coset_mean_options *o, cos
     const char *name = o->protocol ? o->protocol : "sharded-star", *codec = o->codec ? o->codec : "lattice";
     mean->protocol = protocol_named(name);
     if (!mean->protocol)
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "protocol \"%s\": there are sharded-star and homomorphic", name);
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "protocol \"%s\": there are sharded-star, star, tree, robust, sublinear and homomorphic", name);
     coset_status status = check_numbers(o, why);
     if (!status && cst_codec_known(codec)) {
         if (mean->protocol != &cst_sharded_star)

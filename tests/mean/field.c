@@ -147,7 +147,8 @@ field_result field_average(field *f)
         fail_msg("%s", why.text);
     measure(f, &result);
     result.report = reports[0];
-    result.bits = (double)reports[0].bits_sent / (double)f->dim * f->ranks / (f->ranks - 1);
+    for (int r = 0; r < f->ranks; r++)
+        result.bits += (double)reports[r].bits_sent / (double)f->dim / (f->ranks - 1);
     result.identical = true;
     for (int r = 1; r < f->ranks; r++)
         result.identical &= memcmp(f->out, f->out + f->dim * (size_t)r, f->dim * sizeof(float)) == 0;

@@ -25,7 +25,7 @@ typedef struct {
     coset_mean_report report;
     double excess; /* mse over spread2 / ranks */
     double mse, spread2;
-    double bits;    /* of both phases: sent * n / (n - 1) per coordinate */
+    double bits;    /* of both phases: sent * n / (n - 1) per coordinate, mean over ranks */
     bool identical; /* all ranks got the same bits */
 } field_result;
 
