@@ -186,13 +186,12 @@ class LatticeState:
                 gradient.copy_(bucket.small[offset:offset + gradient.numel()].view(gradient.shape))
                 offset += gradient.numel()
             self._add({"exact_elements": offset})
+        self._steps += bucket.last
         bucket.begun.set_result(None)
-        if bucket.last:
-            self._steps += 1
-            if self._trial is not None and not self._trial.decided:
-                said = self._trial.step_ended(self._agree)
-                if said and self._mean.rank == 0:
-                    _log.warning(said)
+        if bucket.last and self._trial is not None and not self._trial.decided:
+            said = self._trial.step_ended(self._agree)
+            if said and self._mean.rank == 0:
+                _log.warning(said)
 
     def _agree(self, numbers: list[float]) -> list[float]:
         """The maximum over ranks."""
