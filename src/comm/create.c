@@ -10,6 +10,7 @@
 #include "base/host.h"
 #include "base/log.h"
 #include "comm/comm.h"
+#include "comm/spread.h"
 #include "transport/registry.h"
 
 #include <stdio.h>
@@ -226,6 +227,9 @@ static coset_status make_transport(coset_comm *c, const coset_oob *oob, const co
     free(identities);
     if (status == COSET_OK) {
         c->caps = *ops->caps(c->transport);
+        if (c->size > 1 &&
+            !(c->caps.flags & COSET_CAN_MAP_ANY)) /* threads of one process start where their maker says */
+            cst_spread(c->nodes.local[c->rank], ranks_on_my_host(c));
         status = map_control(c, why);
     }
     return status;
