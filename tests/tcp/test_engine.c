@@ -161,7 +161,7 @@ static void cancelled_receives(void **state)
         for (size_t i = 0; i < sizeof r.data; i++)
             assert_int_equal(r.data[i], 0xdd);
         if (t.engine.peers[1].early) /* cut inside the head: the message was nobody's yet */
-            cst_early_drop(&t.engine.peers[1], t.engine.peers[1].early);
+            cst_early_drop(&t.engine, &t.engine.peers[1], t.engine.peers[1].early);
     }
     stop();
 }

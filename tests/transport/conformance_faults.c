@@ -159,6 +159,8 @@ static void die_with_messages(rank_env *e, bool victim_sends)
     parcel p[PENDING];
     coset_msg pending[PENDING];
     rank_create(e);
+    /* between hosts a send may be done when the system has taken it: its memory is free, whoever receives it */
+    bool in_buffers = !victim_sends && !(e->ops->caps(e->t)->flags & COSET_CAN_CONTROL);
     for (uint32_t k = 0; k < PENDING; k++) {
         parcel_init(&p[k], e->rank == 1 ? 0 : 1, 7, k, PENDING_BYTES, NULL);
         memset(p[k].data, 1, p[k].bytes);
@@ -186,11 +188,12 @@ static void die_with_messages(rank_env *e, bool victim_sends)
     CHECK_INT(n.status, COSET_ERR_PEER);
     for (uint32_t k = 0; k < PENDING; k++) {
         coset_status status = wait_msg(e, &p[k].msg);
-        CHECK(status == COSET_ERR_PEER || (status == COSET_OK && (k == 0 || e->rank)));
+        CHECK(status == COSET_ERR_PEER || (status == COSET_OK && (k == 0 || e->rank || in_buffers)));
         pending[k] = p[k].msg;
         parcel_free(&p[k]);
     }
-    CHECK_INT(pending[PENDING - 1].status, COSET_ERR_PEER);
+    if (!in_buffers)
+        CHECK_INT(pending[PENDING - 1].status, COSET_ERR_PEER);
     coset_msg again = {.peer = 1};
     CHECK_INT(e->ops->isend(e->t, &again), COSET_ERR_PEER);
     rank_destroy(e);

@@ -162,8 +162,9 @@ void cst_engine_close(cst_engine *e)
         if (!e->peers[r].closed)
             cst_engine_end_peer(e, r, COSET_ERR_ABORTED);
         while (e->peers[r].early)
-            cst_early_drop(&e->peers[r], e->peers[r].early);
+            cst_early_drop(e, &e->peers[r], e->peers[r].early);
     }
+    cst_early_free_spares(e);
     cst_close(e->epoll);
     free_memory(e);
 }
@@ -208,7 +209,7 @@ void cst_engine_receive(cst_engine *e, coset_msg *msg, size_t bytes)
         cst_cursor at = cst_cursor_at(msg->iov, msg->iovcnt, 0);
         if (status == COSET_OK)
             cst_cursor_put(&at, early->data, early->head.bytes);
-        cst_early_drop(p, early);
+        cst_early_drop(e, p, early);
         done_later(e, msg, status);
         return;
     }
@@ -453,7 +454,7 @@ void cst_engine_end_peer(cst_engine *e, int peer, coset_status status)
     for (cst_early *early = p->early, *next; early; early = next) {
         next = early->next;
         if (early->link)
-            cst_early_drop(p, early);
+            cst_early_drop(e, p, early);
     }
     p->open = 0;
     p->closed = true;

@@ -26,6 +26,9 @@
 #define CST_EARLY_BYTES (256u << 10)
 #define CST_EARLY_MESSAGE (64u << 10)
 #define CST_QUIET_TURNS 16
+/* Memory for a kept segment is used again: fresh memory of that size costs more than the copy. */
+#define CST_SPARE_BYTES (256u << 10)
+#define CST_SPARES 8
 /* Longest message. The library cuts longer ones; a head that claims more is nonsense. */
 #define CST_MESSAGE_BYTES (64u << 20)
 /* Read ahead: enough for several small messages in one call, little enough to be copied. */
@@ -110,6 +113,8 @@ typedef struct {
     bool moved;
     int held;                     /* links that are held */
     int quiet;                    /* turns since something moved */
+    cst_early *spare;             /* memory of kept messages, for the next ones */
+    int spares;
     uint8_t *scrap;               /* where unwanted payload goes, CST_SCRAP_BYTES */
 } cst_engine;
 #define CST_SCRAP_BYTES (64u << 10)
@@ -180,11 +185,13 @@ struct cst_early {
     cst_head head;
     uint64_t got;
     cst_link *link; /* that reads it still; NULL: whole */
+    bool reusable;  /* has room for CST_SPARE_BYTES */
     coset_status status;
     uint8_t data[];
 };
 cst_early *cst_early_find(const cst_tcp_peer *p, uint64_t op, uint32_t tag);
-void cst_early_drop(cst_tcp_peer *p, cst_early *early);
+void cst_early_drop(cst_engine *e, cst_tcp_peer *p, cst_early *early);
+void cst_early_free_spares(cst_engine *e);
 /* Is the message the one that the receive expects? */
 bool cst_head_suits(const cst_head *head, const coset_msg *msg);
 /* A receive for a message of which a part or all is kept. */

@@ -23,7 +23,7 @@ cst_early *cst_early_find(const cst_tcp_peer *p, uint64_t op, uint32_t tag)
     return NULL;
 }
 
-void cst_early_drop(cst_tcp_peer *p, cst_early *early)
+void cst_early_drop(cst_engine *e, cst_tcp_peer *p, cst_early *early)
 {
     cst_early **at = &p->early;
     while (*at != early)
@@ -34,19 +34,52 @@ void cst_early_drop(cst_tcp_peer *p, cst_early *early)
     p->early_bytes -= (size_t)early->head.bytes + EARLY_OVERHEAD;
     if (early->link)
         early->link->in.early = NULL;
-    free(early);
+    if (early->reusable && e->spares < CST_SPARES) {
+        early->next = e->spare;
+        e->spare = early;
+        e->spares++;
+    } else {
+        free(early);
+    }
+}
+
+void cst_early_free_spares(cst_engine *e)
+{
+    while (e->spare) {
+        cst_early *early = e->spare;
+        e->spare = early->next;
+        free(early);
+    }
+    e->spares = 0;
+}
+
+/* Memory for a message of `bytes`. Small ones are left to malloc. */
+static cst_early *early_memory(cst_engine *e, size_t bytes)
+{
+    bool reusable = bytes > CST_EARLY_MESSAGE && bytes <= CST_SPARE_BYTES;
+    cst_early *early = reusable ? e->spare : NULL;
+    if (early) {
+        e->spare = early->next;
+        e->spares--;
+    } else {
+        early = malloc(sizeof *early + (reusable ? CST_SPARE_BYTES : bytes));
+    }
+    if (early)
+        *early = (cst_early){.reusable = reusable};
+    return early;
 }
 
 /* NULL: it has to wait (or there is no memory, which time may mend). */
-static cst_early *keep(const cst_engine *e, cst_tcp_peer *p, cst_link *l, const cst_head *head)
+static cst_early *keep(cst_engine *e, cst_tcp_peer *p, cst_link *l, const cst_head *head)
 {
     bool fits = head->bytes <= CST_EARLY_MESSAGE && p->early_bytes + head->bytes + EARLY_OVERHEAD <= CST_EARLY_BYTES;
     if (!fits && !(p->posted && e->quiet >= CST_QUIET_TURNS))
         return NULL;
-    cst_early *early = malloc(sizeof *early + (size_t)head->bytes);
+    cst_early *early = early_memory(e, (size_t)head->bytes);
     if (!early)
         return NULL;
-    *early = (cst_early){.head = *head, .link = l, .status = COSET_OK};
+    early->head = *head;
+    early->link = l;
     p->early_bytes += (size_t)head->bytes + EARLY_OVERHEAD;
     *p->early_last = early;
     p->early_last = &early->next;
@@ -67,7 +100,7 @@ void cst_early_claim(cst_engine *e, cst_early *early, coset_msg *msg)
     l->in.cursor = cst_cursor_at(msg->iov, msg->iovcnt, 0);
     cst_cursor_put(&l->in.cursor, early->data, (size_t)early->got);
     cst_msg_at(msg, CST_AT_LINK_IN, (int)(l - e->links));
-    cst_early_drop(&e->peers[l->peer], early);
+    cst_early_drop(e, &e->peers[l->peer], early);
 }
 
 void cst_link_forget_msg(cst_link *l)
