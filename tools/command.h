@@ -22,6 +22,7 @@ enum { TOOL_OK = 0, TOOL_FAILED = 1, TOOL_USAGE = 2 };
 extern const tool_command tool_commands[];
 
 int tool_bench_allreduce(int argc, char **argv);
+int tool_bench_codec(int argc, char **argv);
 int tool_bench_ddp(int argc, char **argv);
 int tool_info(int argc, char **argv);
 int tool_mean(int argc, char **argv);

@@ -10,6 +10,7 @@ int coset_tool_run(int argc, char **argv);
 
 static const tool_command bench[] = {
     {"kernels", "the inner loops, by CPU level and by where the data lives", coset_tool_bench_kernels, NULL},
+    {"codec", "error, bits and speed of the compressed mean's codecs", tool_bench_codec, NULL},
     {"allreduce", "exact all-reduce: times, bandwidths, floor, bytes", tool_bench_allreduce, NULL},
     {"ddp", "gradients averaged while backward runs: what stays exposed", tool_bench_ddp, NULL},
     {NULL, NULL, NULL, NULL},

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "estimate.h"
 
-#include "common/stats.h"
 #include "local.h"
 #include "vectors.h"
 
@@ -110,9 +109,10 @@ int tool_estimate(tool_estimator *e, const tool_problem *p, void *out, tool_figu
     snprintf(why.text, sizeof why.text, "out of memory");
     coset_status status = COSET_ERR_MEMORY;
     if (workspace_make(&w, p)) {
-        double start = tool_now();
-        status = tool_mean_local(e->means, p->ranks, w.of_rank, p->ntensors, p->dtype, w.reports, &why);
-        f->seconds += tool_now() - start;
+        tool_mean_times times = {0};
+        status = tool_mean_local_timed(e->means, p->ranks, w.of_rank, p->ntensors, p->dtype, w.reports, &times, &why);
+        f->encoding += times.encoding;
+        f->decoding += times.decoding;
     }
     if (!status) {
         if (f->steps == 0)

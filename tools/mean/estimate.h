@@ -21,7 +21,8 @@ typedef struct {
     int steps;
     double bits_sent, bits_received; /* per coordinate and rank */
     double mse, spread2, mean2, excess;
-    double repaired, exact, seconds;
+    double repaired, exact;
+    double encoding, decoding; /* seconds, all ranks together */
     bool identical;
 } tool_figures;
 

@@ -5,12 +5,22 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 typedef struct {
     coset_round **rounds;
     coset_xfer *x;
     int size;
+    tool_mean_times *times;
+    bool encoded; /* the first codes are under way: an all-to-all, a sum or messages (sketches count as codes) */
 } engine;
+
+static double now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
 
 static coset_status fail(coset_error *why, coset_status status, const char *text)
 {
@@ -109,9 +119,10 @@ static coset_status carry(const engine *e, coset_error *why)
     return COSET_OK;
 }
 
-static coset_status run(const engine *e, coset_mean *const *means, coset_error *why)
+static coset_status run(engine *e, coset_mean *const *means, coset_error *why)
 {
     do {
+        double start = now();
         for (int r = 0; r < e->size; r++) {
             e->x[r] = (coset_xfer)COSET_XFER_INIT;
             coset_status status = coset_mean_next(e->rounds[r], &e->x[r]);
@@ -124,6 +135,8 @@ static coset_status run(const engine *e, coset_mean *const *means, coset_error *
                 return status;
             }
         }
+        *(e->encoded ? &e->times->decoding : &e->times->encoding) += now() - start;
+        e->encoded |= e->x[0].kind != COSET_XFER_ALLGATHER;
         coset_status status = carry(e, why);
         if (status)
             return status;
@@ -131,16 +144,18 @@ static coset_status run(const engine *e, coset_mean *const *means, coset_error *
     return COSET_OK;
 }
 
-coset_status tool_mean_local(coset_mean *const *means, int size, const coset_span *const *spans, size_t nspans,
-                             coset_dtype dtype, coset_mean_report *reports, coset_error *why)
+coset_status tool_mean_local_timed(coset_mean *const *means, int size, const coset_span *const *spans, size_t nspans,
+                                   coset_dtype dtype, coset_mean_report *reports, tool_mean_times *times, coset_error *why)
 {
-    engine e = {calloc((size_t)size, sizeof(coset_round *)), calloc((size_t)size, sizeof(coset_xfer)), size};
+    engine e = {calloc((size_t)size, sizeof(coset_round *)), calloc((size_t)size, sizeof(coset_xfer)), size, times, false};
     coset_status status = e.rounds && e.x ? COSET_OK : fail(why, COSET_ERR_MEMORY, "no memory");
+    double start = now();
     for (int r = 0; !status && r < size; r++) {
         status = coset_mean_begin(means[r], spans[r], nspans, dtype, &e.rounds[r]);
         if (status && why)
             coset_mean_last_error(means[r], why);
     }
+    times->encoding += now() - start;
     if (!status)
         status = run(&e, means, why);
     for (int r = 0; e.rounds && r < size; r++)
@@ -149,4 +164,11 @@ coset_status tool_mean_local(coset_mean *const *means, int size, const coset_spa
     free(e.rounds);
     free(e.x);
     return status;
+}
+
+coset_status tool_mean_local(coset_mean *const *means, int size, const coset_span *const *spans, size_t nspans,
+                             coset_dtype dtype, coset_mean_report *reports, coset_error *why)
+{
+    tool_mean_times unused = {0};
+    return tool_mean_local_timed(means, size, spans, nspans, dtype, reports, &unused, why);
 }
