@@ -213,7 +213,8 @@ class LatticeState:
         for bucket in buckets:
             bucket.error = error
             bucket.round = None
-            bucket.begun.set_result(None)
+            if not bucket.begun.done():
+                bucket.begun.set_result(None)
 
     # -- for users -----------------------------------------------------------------------------------------------
 
