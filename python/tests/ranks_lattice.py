@@ -155,6 +155,32 @@ def case_views_and_every_float() -> None:
         assert all(torch.isfinite(g).all() for g in gradients(model))
 
 
+def case_channels_last() -> None:
+    """Gradients that lie in memory in another order than their shape says."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Conv2d(16, 32, 3), torch.nn.ReLU(), torch.nn.Conv2d(32, 32, 3))
+    model = model.to(memory_format=torch.channels_last)
+    plain, (ddp, state) = DistributedDataParallel(copy.deepcopy(model)), wrap(model, bits=8)
+    x = torch.randn(2, 16, 8, 8, generator=torch.Generator().manual_seed(RANK)).to(memory_format=torch.channels_last)
+    for m in (plain, ddp):
+        m(x).square().mean().backward()
+    assert state.report()["coords"] > 0
+    for p, q in zip(ddp.parameters(), plain.parameters(), strict=True):
+        assert (p.grad - q.grad).norm() < 0.05 * q.grad.norm()
+    assert_identical(*[p.grad.contiguous() for p in ddp.parameters()])
+
+
+def case_average_without_ddp() -> None:
+    model, state = mlp(), LatticeState(objective="bits", bits=8)
+    loss_of(model, batch(0)).backward()
+    mine = gradients(model)
+    state.average(model.parameters())
+    for got, own in zip(gradients(model), mine, strict=True):
+        dist.all_reduce(own)
+        assert (got - own / SIZE).norm() < 0.05 * own.norm()
+    assert_identical(*gradients(model))
+
+
 def case_infinite_gradients_arrive_everywhere() -> None:
     """What GradScaler looks for: one rank overflows, all ranks see it and skip the step."""
     model = mlp()

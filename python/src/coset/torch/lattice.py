@@ -34,6 +34,15 @@ _FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 _SETTLE_STEPS, _TRIAL_STEPS = 3, 4
 
 
+def _flat(gradient: torch.Tensor) -> torch.Tensor | None:
+    """A flat view of the gradient's memory, in whatever order it lies there; None if it is not in one piece."""
+    if gradient.is_contiguous():
+        return gradient.view(-1)
+    if gradient.dim() == 4 and gradient.is_contiguous(memory_format=torch.channels_last):
+        return gradient.as_strided((gradient.numel(),), (1,))
+    return None
+
+
 class _Bucket:
     """One bucket on its way. `outputs` are views of its memory, so the result is where DDP wants it."""
 
@@ -135,10 +144,11 @@ class LatticeState:
         spans, exact = [], []
         for parameter, gradient in pairs:
             number = self._id(parameter)
-            if parameter.dim() < 2 or parameter.numel() < self._min_elements or gradient.dtype not in _FLOATS:
+            flat = _flat(gradient)
+            if parameter.dim() < 2 or parameter.numel() < self._min_elements or gradient.dtype not in _FLOATS or flat is None:
                 exact.append(gradient)
             else:
-                spans.append((number, gradient.reshape(-1)))
+                spans.append((number, flat))
         bucket = _Bucket(result, spans, exact, last)
         if self._error is not None:
             bucket.error = self._error
@@ -217,6 +227,23 @@ class LatticeState:
                 bucket.begun.set_result(None)
 
     # -- for users -----------------------------------------------------------------------------------------------
+
+    def average(self, parameters: Iterable[torch.Tensor]) -> None:
+        """For loops without DDP: after backward, on all ranks, makes every gradient the mean over the ranks.
+
+        A parameter without a gradient counts as zero. Waits until done, and overlaps with nothing.
+        """
+        by_dtype: dict[torch.dtype, list[torch.Tensor]] = {}
+        for parameter in parameters:
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            if parameter.grad.device.type != "cpu":
+                raise UnsupportedError(f"gradients on {parameter.grad.device}: average() is for CPU tensors")
+            by_dtype.setdefault(parameter.grad.dtype, []).append(parameter)
+        groups = list(by_dtype.values())
+        sent = [self._submit(group[0], [(p, p.grad) for p in group], i + 1 == len(groups)) for i, group in enumerate(groups)]
+        for bucket in sent:
+            bucket.future.wait()
 
     def report(self) -> dict[str, Any]:
         """Totals since the start: coordinates, bits, repairs; "plain" if compression did not pay (see objective)."""
