@@ -40,7 +40,7 @@ def every_way_learns():
     assert half["final_accuracy"] > 0.9 and GRADIENTS / 2 <= half["bytes_per_step"] < GRADIENTS / 2 + 2000, half
     compressed = train("--epochs", "4", "--codec", "lattice", "--budget", "0.05")
     assert compressed["final_accuracy"] > 0.9 and compressed["bytes_per_step"] * 3 < GRADIENTS, compressed
-    four = train("--epochs", "20", "-n", "4", "--codec", "lattice", "--budget", "0.05")
+    four = train("--epochs", "10", "-n", "4", "--codec", "lattice", "--budget", "0.05")
     # an exact rank sends 2 (4 - 1) / 4 times the gradients; the loss is that of exact runs (0.057 to 0.095, five seeds)
     assert four["bytes_per_step"] * 6 < 1.5 * GRADIENTS and four["final_loss"] < 0.12, four
     clipped = train("--epochs", "4", "--clip", "1", "--optimizer", "adamw", "--accumulate", "2")

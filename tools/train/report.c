@@ -4,6 +4,7 @@
 #include "common/table.h"
 
 #include <inttypes.h>
+#include <math.h>
 
 static const tool_column columns[] = {
     {"model", -5},      {"ranks", 5},       {"transport", -9}, {"codec", -8},   {"parameters", 10},
@@ -20,7 +21,7 @@ static void print_row(tool_table *table, const train_settings *s, const tool_ran
     tool_cell(table, "%.0f", r->parameters);
     tool_cell(table, "%zu", r->steps);
     tool_cell(table, "%.2f %%", 100 * r->score.accuracy);
-    tool_cell(table, "%.4f", r->score.loss);
+    tool_cell(table, "%.4f", isnan(r->score.loss) ? (double)NAN : r->score.loss); /* never "-nan" */
     tool_cell_number(table, 1e3 * r->step_s, 3);
     tool_cell_number(table, 1e3 * r->exposed_s, 3);
     tool_cell(table, "%.0f", r->bytes_per_step);
