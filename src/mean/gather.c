@@ -14,12 +14,13 @@
 coset_status cst_gathered_init(cst_gathered *g, int ranks, float *floats)
 {
     size_t n = (size_t)ranks;
-    *g = (cst_gathered){.x = floats, .sum = floats + n * CST_BLOCK};
+    *g = (cst_gathered){.memory = floats, .sum = floats + n * CST_BLOCK};
+    g->x = calloc(n, sizeof *g->x);
     g->error = calloc(n, sizeof *g->error);
     g->step = calloc(n, sizeof *g->step);
     g->base = calloc(n, sizeof *g->base);
     g->code = calloc(n, 1);
-    if (g->error && g->step && g->base && g->code)
+    if (g->x && g->error && g->step && g->base && g->code)
         return COSET_OK;
     cst_gathered_free(g);
     return COSET_ERR_MEMORY;
@@ -27,6 +28,7 @@ coset_status cst_gathered_init(cst_gathered *g, int ranks, float *floats)
 
 void cst_gathered_free(cst_gathered *g)
 {
+    free(g->x);
     free(g->error);
     free(g->step);
     free(g->base);
@@ -254,15 +256,21 @@ static coset_status gather_floats(gathering *t)
     const cst_listener *l = t->l;
     const cst_block *b = &l->shared->layout->blocks[t->block];
     int ranks = l->shared->options.rules.ranks;
-    float *own = t->g->x + (size_t)l->rank * t->n;
-    float scale = (float)cst_scale2(1, l->vector->exponents[b->span] - t->g->unit);
-    for (uint32_t i = 0; i < t->n; i++)
-        own[i] = l->vector->rotated[b->at + i] * scale;
+    const float *own = l->vector->rotated + b->at;
+    if (l->vector->exponents[b->span] != t->g->unit) {
+        float *scaled = t->g->memory + (size_t)l->rank * t->n;
+        float scale = (float)cst_scale2(1, l->vector->exponents[b->span] - t->g->unit);
+        for (uint32_t i = 0; i < t->n; i++)
+            scaled[i] = own[i] * scale;
+        own = scaled;
+    }
+    t->g->x[l->rank] = own;
     memcpy(t->g->sum, own, t->n * sizeof *own);
     t->known = 1;
     for (int position = 1; position < ranks; position++) {
         int sender = (l->rank + position) % ranks;
-        float *x = t->g->x + (size_t)sender * t->n;
+        float *x = t->g->memory + (size_t)sender * t->n;
+        t->g->x[sender] = x;
         coset_status status = decode_sender(t, sender, x);
         if (status)
             return status;

@@ -34,7 +34,8 @@ typedef struct {
     uint32_t block;
     bool complete, wide, exact;
     int unit;      /* values are in units of 2^unit */
-    float *x;      /* [rank][n]: rotated; not if wide or exact */
+    float *memory;   /* of x */
+    const float **x; /* [rank]: n rotated values; not if wide or exact */
     double *w;     /* [rank][n]: rotated (wide), or [rank][count]: original (exact) */
     double *error; /* per rank: squared error per coordinate of its vector (original domain) */
     double *step;  /* per rank: of its code, or of its refinement; 0: exact */
@@ -49,7 +50,7 @@ static inline size_t cst_gathered_floats(int ranks)
 {
     return (size_t)(ranks + 1) * CST_BLOCK;
 }
-/* Memory for g->x and sum comes from `floats` (cst_gathered_floats of them); `w` is allocated when needed, and kept. */
+/* Memory for vectors and sum comes from `floats` (cst_gathered_floats of them); `w` is allocated when needed, and kept. */
 coset_status cst_gathered_init(cst_gathered *g, int ranks, float *floats);
 void cst_gathered_free(cst_gathered *g);
 

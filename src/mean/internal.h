@@ -4,6 +4,7 @@
 #define CST_MEAN_INTERNAL_H
 #include "codec/block.h"
 #include "mean/layout.h"
+#include "mean/pool.h"
 #include "mean/shared.h"
 #include "mean/track.h"
 #include "mean/vector.h"
@@ -23,6 +24,7 @@ struct coset_mean {
     cst_track track;
     coset_error error;
     cst_tools *tools;
+    cst_pool pool;
     void *settings;         /* the protocol's own, freed by it */
 };
 

@@ -135,6 +135,7 @@ void cst_mean_destroy(coset_mean *mean)
     if (mean->protocol && mean->protocol->destroy)
         mean->protocol->destroy(mean);
     cst_track_free(&mean->track);
+    cst_pool_free(&mean->pool);
     free(mean->tools);
     free(mean);
 }

@@ -14,15 +14,15 @@
 /* Phase 1's average error may exceed what was planned for by this factor: 0.8 of the budget instead of 0.48. */
 static const double too_coarse = 1.67;
 
-coset_status cst_owner_init(cst_owner *o, const cst_listener *listen, uint32_t first, uint32_t end,
-                            const uint8_t *current)
+coset_status cst_owner_init(cst_owner *o, const cst_listener *listen, uint32_t first, uint32_t end, const uint8_t *current,
+                            cst_pool *pool)
 {
-    *o = (cst_owner){.listen = *listen, .first = first, .end = end, .current = current};
+    *o = (cst_owner){.listen = *listen, .first = first, .end = end, .current = current, .pool = pool};
     int ranks = listen->shared->options.rules.ranks;
     size_t each = cst_gathered_floats(ranks);
     o->done = calloc(end - first + 1, 1);
-    o->floats = aligned_alloc(64, each * CST_GROUP * sizeof(float));
-    o->means = malloc(sizeof(double) * CST_BLOCK * CST_GROUP);
+    o->floats = cst_pool_get(pool, each * CST_GROUP * sizeof(float));
+    o->means = cst_pool_get(pool, sizeof(double) * CST_BLOCK * CST_GROUP);
     bool enough = o->done && o->floats && o->means;
     for (int i = 0; enough && i < CST_GROUP; i++)
         enough = cst_gathered_init(&o->gathered[i], ranks, o->floats + each * (size_t)i) == COSET_OK;
@@ -35,8 +35,10 @@ void cst_owner_free(cst_owner *o)
 {
     for (int i = 0; i < CST_GROUP; i++)
         cst_gathered_free(&o->gathered[i]);
-    free(o->floats);
-    free(o->means);
+    if (o->pool) {
+        cst_pool_put(o->pool, o->floats);
+        cst_pool_put(o->pool, o->means);
+    }
     free(o->done);
     *o = (cst_owner){0};
 }
@@ -53,6 +55,8 @@ typedef struct {
     double largest_step; /* of phase 1 as it is now, and of the base codes that refinements refer to */
     double largest_base;
     double average_error;
+    cst_plan plan;       /* for d2 = planned_d2 */
+    double planned_d2;
 } block_now;
 
 static double distance2(const float *a, const float *b, uint32_t n)
@@ -72,7 +76,7 @@ static double spread_energy(const cst_tools *tools, const cst_gathered *g, const
 {
     double all = 0;
     for (int u = 0; u < ranks; u++) {
-        const float *x = g->x + (size_t)u * n;
+        const float *x = g->x[u];
         all += tools->norm->dot(x, x, n);
     }
     double spread = all - ranks * mean_energy;
@@ -80,7 +84,7 @@ static double spread_energy(const cst_tools *tools, const cst_gathered *g, const
         return spread;
     spread = 0;
     for (int u = 0; u < ranks; u++)
-        spread += distance2(g->x + (size_t)u * n, mean, n);
+        spread += distance2(g->x[u], mean, n);
     return spread;
 }
 
@@ -231,7 +235,7 @@ static bool classes_for_all(const cst_owner *o, const block_now *b, cst_block_de
         if (u == l->rank)
             continue;
         memset(need, 0, sizeof need);
-        kernels->need(value, b->g->x + (size_t)u * n, n, (float)a2, (float)step, need);
+        kernels->need(value, b->g->x[u], n, (float)a2, (float)step, need);
         double off = a2 * cst_code_reach(b->g->code[u], d.code == CST_CODE_E8) * b->g->step[u] / step + rounding;
         for (uint32_t i = 0; i < units; i++)
             most[i] = fmaxf(most[i], need[i] + (float)off);
@@ -319,6 +323,8 @@ static bool code_wide(const coding *c, double *mean);
 
 static cst_plan plan_mean(const cst_owner *o, const block_now *b, double d2)
 {
+    if (d2 > 0 && b->planned_d2 == d2)
+        return b->plan;
     const cst_shared *s = o->listen.shared;
     double factor = cst_rotation_energy(b->layout->n), share = (double)b->layout->count / b->layout->n;
     uint8_t up = CST_CODE_E8;
@@ -359,7 +365,7 @@ static bool code_floats(coding *c)
 
 static double vector_at(const cst_gathered *g, int u, uint32_t n, uint32_t i)
 {
-    return g->wide ? g->w[(size_t)u * n + i] : (double)g->x[(size_t)u * n + i];
+    return g->wide ? g->w[(size_t)u * n + i] : (double)g->x[u][i];
 }
 
 static bool code_wide(const coding *c, double *mean)
@@ -575,11 +581,13 @@ static double rate_control(group_work *w, const group_now *g)
     const cst_shared *s = w->o->listen.shared;
     double bits = 0, coords = 0, doubt = 0;
     for (uint32_t b = w->begin; b < w->end; b++) {
-        const block_now *now = &w->now[b - w->begin];
+        block_now *now = &w->now[b - w->begin];
         w->planned += 8.0 * s->plan[b].down_bytes;
         if (w->o->done[b - w->o->first] || !now->g->complete || now->g->exact || now->g->wide || !now->measured)
             continue;
-        cst_plan p = plan_mean(w->o, now, error_left(w, now, g));
+        double d2 = error_left(w, now, g);
+        cst_plan p = now->plan = plan_mean(w->o, now, d2);
+        now->planned_d2 = d2;
         bool modulo = p.code != CST_CODE_ENTROPY;
         p.bits *= !modulo || w->modulo_planned == 0 ? 1 : w->modulo_spent / w->modulo_planned;
         if (p.bits < HUGE_VAL && now->s2 + now->r2 > 0) {

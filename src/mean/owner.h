@@ -19,6 +19,7 @@ typedef struct {
     uint8_t *done;          /* per block owned: its mean has been sent */
     const uint8_t *current; /* per block of the call: its tracked statistics are of this call */
     cst_gathered gathered[CST_GROUP];
+    cst_pool *pool;
     float *floats; /* of `gathered` */
     double *means; /* per block of a group, where it is computed in f64 */
     /* of the call so far */
@@ -29,7 +30,7 @@ typedef struct {
 } cst_owner;
 
 coset_status cst_owner_init(cst_owner *o, const cst_listener *listen, uint32_t first, uint32_t end,
-                            const uint8_t *current);
+                            const uint8_t *current, cst_pool *pool);
 void cst_owner_free(cst_owner *o);
 
 /* The frame of round `round` for all ranks: means of the blocks that can be made, requests for the others (into the frame and,

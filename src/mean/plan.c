@@ -122,6 +122,12 @@ static cst_plan plan_modulo(const cst_plan_rules *rules, uint8_t code, double v,
     return best;
 }
 
+/* Z never takes fewer bits than E8, so where only bits count it need not be looked at. */
+static bool z_is_idle(const cst_plan_rules *rules)
+{
+    return (rules->may & CST_MAY_E8) && rules->second_price == 0;
+}
+
 cst_plan cst_plan_up(const cst_plan_rules *rules, double s2, double r2, double d1)
 {
     cst_plan best = {.bits = HUGE_VAL};
@@ -132,7 +138,7 @@ cst_plan cst_plan_up(const cst_plan_rules *rules, double s2, double r2, double d
         uint8_t code;
     } codes[] = {{CST_MAY_ENTROPY, CST_CODE_ENTROPY}, {CST_MAY_E8, CST_CODE_E8}, {CST_MAY_Z, CST_CODE_Z}};
     for (int i = 0; i < 3; i++) {
-        if (!(rules->may & codes[i].may))
+        if (!(rules->may & codes[i].may) || (codes[i].code == CST_CODE_Z && z_is_idle(rules)))
             continue;
         cst_plan p;
         if (codes[i].code == CST_CODE_ENTROPY) {
@@ -204,7 +210,7 @@ cst_plan cst_plan_down(const cst_plan_rules *rules, double s2, double r2, double
         best_price = best.bits;
     }
     for (int e8 = 1; e8 >= 0; e8--) {
-        if (!(rules->may & (e8 ? CST_MAY_E8 : CST_MAY_Z)))
+        if (!(rules->may & (e8 ? CST_MAY_E8 : CST_MAY_Z)) || (!e8 && z_is_idle(rules)))
             continue;
         cst_plan p = down_modulo(rules, e8 ? CST_CODE_E8 : CST_CODE_Z, v, a2, d2, up, step1);
         double price = p.bits - (e8 ? 0 : rules->second_price);

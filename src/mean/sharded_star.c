@@ -56,35 +56,35 @@ static star *state_of(const coset_round *round)
     return round->state;
 }
 
-static void buffers_free(buffers *b)
+static void buffers_free(coset_mean *mean, buffers *b)
 {
-    free(b->send);
-    free(b->recv);
+    cst_pool_put(&mean->pool, b->send);
+    cst_pool_put(&mean->pool, b->recv);
     *b = (buffers){0};
 }
 
-static coset_status buffers_make(buffers *b, size_t send, size_t recv, size_t bytes)
+static coset_status buffers_make(coset_mean *mean, buffers *b, size_t send, size_t recv, size_t bytes)
 {
-    buffers_free(b);
-    b->send = malloc(send ? send : 1);
-    b->recv = malloc(recv ? recv : 1);
+    buffers_free(mean, b);
+    b->send = cst_pool_get(&mean->pool, send);
+    b->recv = cst_pool_get(&mean->pool, recv);
     b->bytes = bytes;
     if (b->send && b->recv)
         return COSET_OK;
-    buffers_free(b);
+    buffers_free(mean, b);
     return COSET_ERR_MEMORY;
 }
 
-static coset_status make_alltoall(buffers *b, int ranks, size_t bytes)
+static coset_status make_alltoall(coset_mean *mean, buffers *b, size_t bytes)
 {
     size_t all;
-    return cst_size_mul((size_t)ranks, bytes, &all) ? buffers_make(b, all, all, bytes) : COSET_ERR_MEMORY;
+    return cst_size_mul((size_t)mean->size, bytes, &all) ? buffers_make(mean, b, all, all, bytes) : COSET_ERR_MEMORY;
 }
 
-static coset_status make_allgather(buffers *b, int ranks, size_t bytes)
+static coset_status make_allgather(coset_mean *mean, buffers *b, size_t bytes)
 {
     size_t all;
-    return cst_size_mul((size_t)ranks, bytes, &all) ? buffers_make(b, bytes, all, bytes) : COSET_ERR_MEMORY;
+    return cst_size_mul((size_t)mean->size, bytes, &all) ? buffers_make(mean, b, bytes, all, bytes) : COSET_ERR_MEMORY;
 }
 
 static coset_status star_begin(coset_round *round)
@@ -121,14 +121,14 @@ static void star_end(coset_round *round)
         return;
     for (int r = 0; r < ROUNDS; r++) {
         parts_free(&s->heard_from[r], round->mean->size);
-        buffers_free(&s->up[r]);
+        buffers_free(round->mean, &s->up[r]);
     }
     parts_free(&s->told, round->mean->size);
     free(s->errors);
     free(s->corrected);
     free(s->current);
-    buffers_free(&s->down);
-    buffers_free(&s->extra);
+    buffers_free(round->mean, &s->down);
+    buffers_free(round->mean, &s->extra);
     cst_sketch_free(&s->sketch);
     cst_owner_free(&s->owner);
     cst_sender_free(&s->sender);
@@ -167,7 +167,7 @@ static coset_status send_sketches(coset_round *round, coset_xfer *xfer)
 {
     star *s = state_of(round);
     int n = round->mean->size;
-    coset_status status = make_alltoall(&s->extra, n, s->sketch.up_bytes);
+    coset_status status = make_alltoall(round->mean, &s->extra, s->sketch.up_bytes);
     if (status)
         return status;
     cst_frame_header h = header_of(round, CST_FRAME_SKETCH, 0, 0, 0);
@@ -183,10 +183,10 @@ static coset_status send_statistics(coset_round *round, coset_xfer *xfer)
     buffers sketches = s->extra;
     s->extra = (buffers){0};
     cst_frame_header h = header_of(round, CST_FRAME_SKETCH, 0, 0, 0);
-    coset_status status = make_allgather(&s->extra, round->mean->size, s->sketch.down_bytes);
+    coset_status status = make_allgather(round->mean, &s->extra, s->sketch.down_bytes);
     if (!status)
         status = cst_sketch_answer(&s->sketch, sketches.recv, h, s->extra.send, &round->mean->error);
-    buffers_free(&sketches);
+    buffers_free(round->mean, &sketches);
     if (status)
         return status;
     s->at = AT_STATISTICS;
@@ -204,7 +204,7 @@ static coset_status take_statistics(coset_round *round)
             return status;
     }
     cst_sketch_conclude(&s->sketch);
-    buffers_free(&s->extra);
+    buffers_free(round->mean, &s->extra);
     return COSET_OK;
 }
 
@@ -234,7 +234,7 @@ static coset_status plan_call(coset_round *round)
     if (status || !s->heard)
         return COSET_ERR_MEMORY;
     cst_listener listen = {mean->tools, &s->shared, &round->vector, round->roots, mean->rank, round->dtype, s->heard};
-    return cst_owner_init(&s->owner, &listen, first, end, s->current);
+    return cst_owner_init(&s->owner, &listen, first, end, s->current, &mean->pool);
 }
 
 static coset_status send_codes(coset_round *round, coset_xfer *xfer)
@@ -242,7 +242,7 @@ static coset_status send_codes(coset_round *round, coset_xfer *xfer)
     star *s = state_of(round);
     int n = round->mean->size, rank = round->mean->rank;
     buffers *b = &s->up[0];
-    coset_status status = make_alltoall(b, n, s->shared.up_bytes);
+    coset_status status = make_alltoall(round->mean, b, s->shared.up_bytes);
     for (int j = 0; !status && j < n; j++) {
         uint8_t *frame = b->send + b->bytes * (size_t)j;
         cst_frame_header h = header_of(round, CST_FRAME_UP, 0, rank, j);
@@ -296,7 +296,7 @@ static coset_status send_answers(coset_round *round, size_t bytes, coset_xfer *x
     star *s = state_of(round);
     int n = round->mean->size, rank = round->mean->rank;
     buffers *b = &s->up[s->round];
-    coset_status status = make_alltoall(b, n, bytes);
+    coset_status status = make_alltoall(round->mean, b, bytes);
     for (int j = 0; !status && j < n; j++) {
         uint8_t *frame = b->send + bytes * (size_t)j;
         cst_request *requests = NULL;
@@ -430,7 +430,7 @@ static coset_status send_means(coset_round *round, size_t bytes, coset_xfer *xfe
         if (u != rank)
             status = hear(round, u, &declared);
     if (!status)
-        status = make_allgather(&s->down, n, bytes);
+        status = make_allgather(round->mean, &s->down, bytes);
     if (status)
         return status;
     cst_frame_header h = header_of(round, CST_FRAME_DOWN, s->round, rank, CST_TO_ALL);

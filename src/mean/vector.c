@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mean/vector.h"
 
-#include "base/alloc.h"
 #include "codec/portable.h"
 #include "cpu/fpmode.h"
 #include "kernels/convert/convert.h"
@@ -136,13 +135,13 @@ static void load_span(cst_vector *v, uint32_t span, uint32_t first, uint32_t end
         load_block(v, b, e);
 }
 
-coset_status cst_vector_load(cst_vector *v, const cst_tools *tools, const cst_layout *layout, const coset_span *spans,
-                             size_t nspans, const cst_stream_root *roots, coset_dtype dtype)
+coset_status cst_vector_load(cst_vector *v, const cst_tools *tools, cst_pool *pool, const cst_layout *layout,
+                             const coset_span *spans, size_t nspans, const cst_stream_root *roots, coset_dtype dtype)
 {
-    *v = (cst_vector){.tools = tools, .layout = layout, .spans = spans, .roots = roots, .dtype = dtype};
+    *v = (cst_vector){.tools = tools, .pool = pool, .layout = layout, .spans = spans, .roots = roots, .dtype = dtype};
     v->exponents = calloc(nspans ? nspans : 1, sizeof *v->exponents);
     v->own = calloc(layout->nblocks ? layout->nblocks : 1, sizeof *v->own);
-    v->rotated = aligned_alloc(64, cst_round_up(layout->padded * sizeof(float) + 64, 64));
+    v->rotated = cst_pool_get(pool, layout->padded * sizeof(float));
     if (!v->exponents || !v->own || !v->rotated) {
         cst_vector_free(v);
         return COSET_ERR_MEMORY;
@@ -162,7 +161,8 @@ void cst_vector_free(cst_vector *v)
 {
     free(v->exponents);
     free(v->own);
-    free(v->rotated);
+    if (v->pool)
+        cst_pool_put(v->pool, v->rotated);
     *v = (cst_vector){0};
 }
 

@@ -13,6 +13,7 @@
 #define CST_MEAN_VECTOR_H
 #include "codec/block.h"
 #include "mean/layout.h"
+#include "mean/pool.h"
 
 typedef enum {
     CST_BLOCK_USUAL = 0,
@@ -27,6 +28,7 @@ typedef struct {
 
 typedef struct {
     const cst_tools *tools;
+    cst_pool *pool;
     const cst_layout *layout;
     const coset_span *spans;
     const cst_stream_root *roots; /* per span */
@@ -36,9 +38,9 @@ typedef struct {
     cst_own_block *own; /* per block */
 } cst_vector;
 
-/* Reads all of it. tools, layout, spans and roots stay the caller's. MEMORY. */
-coset_status cst_vector_load(cst_vector *v, const cst_tools *tools, const cst_layout *layout, const coset_span *spans,
-                             size_t nspans, const cst_stream_root *roots, coset_dtype dtype);
+/* Reads all of it. tools, pool, layout, spans and roots stay the caller's. MEMORY. */
+coset_status cst_vector_load(cst_vector *v, const cst_tools *tools, cst_pool *pool, const cst_layout *layout,
+                             const coset_span *spans, size_t nspans, const cst_stream_root *roots, coset_dtype dtype);
 void cst_vector_free(cst_vector *v);
 
 /* Rotation signs of a block. */
