@@ -40,21 +40,14 @@ static void carry(const coset_xfer *x)
 {
     int bytes = (int)x->bytes;
     switch (x->kind) {
-    case COSET_XFER_ALLTOALL:
-        MPI_Alltoall(x->send, bytes, MPI_BYTE, x->recv, bytes, MPI_BYTE, MPI_COMM_WORLD);
-        break;
-    case COSET_XFER_ALLGATHER:
-        MPI_Allgather(x->send, bytes, MPI_BYTE, x->recv, bytes, MPI_BYTE, MPI_COMM_WORLD);
-        break;
+    case COSET_XFER_ALLTOALL: MPI_Alltoall(x->send, bytes, MPI_BYTE, x->recv, bytes, MPI_BYTE, MPI_COMM_WORLD); break;
+    case COSET_XFER_ALLGATHER: MPI_Allgather(x->send, bytes, MPI_BYTE, x->recv, bytes, MPI_BYTE, MPI_COMM_WORLD); break;
     case COSET_XFER_SUM_WRAP:
         MPI_Allreduce(x->send, x->recv, (int)(x->bytes / coset_dtype_size(x->unit)), mpi_type(x->unit), MPI_SUM,
                       MPI_COMM_WORLD);
         break;
-    case COSET_XFER_ROUTE:
-        carry_routes(x);
-        break;
-    case COSET_XFER_DONE:
-        break;
+    case COSET_XFER_ROUTE: carry_routes(x); break;
+    case COSET_XFER_DONE: break;
     }
 }
 

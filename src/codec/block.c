@@ -60,17 +60,12 @@ size_t cst_block_bytes(cst_block_desc desc, uint32_t n, uint32_t count, size_t e
 {
     uint8_t classes[CST_BLOCK_UNITS];
     switch (desc.code) {
-    case CST_CODE_EXACT:
-        return count * element;
+    case CST_CODE_EXACT: return count * element;
     case CST_CODE_Z:
-    case CST_CODE_E8:
-        memset(classes, desc.class, sizeof classes);
-        return cst_packed_bytes(classes, n / CST_UNIT);
+    case CST_CODE_E8: memset(classes, desc.class, sizeof classes); return cst_packed_bytes(classes, n / CST_UNIT);
     case CST_CODE_WIDE:
-    case CST_CODE_PLAIN:
-        return ((size_t)n * desc.class + 7) / 8;
-    default:
-        return 0;
+    case CST_CODE_PLAIN: return ((size_t)n * desc.class + 7) / 8;
+    default: return 0;
     }
 }
 

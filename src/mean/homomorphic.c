@@ -27,22 +27,33 @@
 #include <math.h>
 #include <stdlib.h>
 
-typedef enum { AT_START, AT_SKETCHES, AT_STATISTICS, AT_CODES, AT_CHECKS, AT_VOTES, AT_POINTS, AT_MORE_VOTES, AT_EXACT, AT_END } stage;
+typedef enum {
+    AT_START,
+    AT_SKETCHES,
+    AT_STATISTICS,
+    AT_CODES,
+    AT_CHECKS,
+    AT_VOTES,
+    AT_POINTS,
+    AT_MORE_VOTES,
+    AT_EXACT,
+    AT_END
+} stage;
 
 enum { COLOURS = 256, CHECK_WORDS = 3, NONZERO_SHIFT = 32, VOTE_SHIFT = 40, VOTE_SCALE = 64 };
 static const double vote_limit = 0x1p26; /* of one rank's squared distance in votes: 2^14 ranks fit below the shift */
 
 typedef struct {
-    bool coded;        /* else: zero until somebody says otherwise */
-    uint32_t step;     /* index; in the rotated domain */
-    double a;          /* multiple of the own vector that is nearest to the mean */
-    double error;      /* of one rank's code, per coordinate, in units of 2^(2 unit) */
-    int unit;          /* of the step: cst_step_unit's like */
-    size_t at;         /* its first coordinate in codes and means */
-    bool exact;        /* some rank cannot code it */
-    bool zero;         /* coded, but all ranks have it zero */
-    bool unresolved;   /* this rank could not decode it */
-    bool repair;       /* some rank could not */
+    bool coded;      /* else: zero until somebody says otherwise */
+    uint32_t step;   /* index; in the rotated domain */
+    double a;        /* multiple of the own vector that is nearest to the mean */
+    double error;    /* of one rank's code, per coordinate, in units of 2^(2 unit) */
+    int unit;        /* of the step: cst_step_unit's like */
+    size_t at;       /* its first coordinate in codes and means */
+    bool exact;      /* some rank cannot code it */
+    bool zero;       /* coded, but all ranks have it zero */
+    bool unresolved; /* this rank could not decode it */
+    bool repair;     /* some rank could not */
 } block_state;
 
 typedef struct {
@@ -50,11 +61,11 @@ typedef struct {
     cst_sketch sketch;
     uint8_t *buffers[2]; /* sketches: send, recv */
     block_state *blocks;
-    size_t coded;      /* coordinates of coded blocks */
+    size_t coded; /* coordinates of coded blocks */
     uint8_t *codes, *code_sums;
     uint64_t *words, *word_sums; /* checks, CHECK_WORDS per block after the first word */
     uint64_t *votes, *vote_sums; /* one per block */
-    float *means;      /* rotated, of coded blocks */
+    float *means;                /* rotated, of coded blocks */
     uint32_t *points, *point_sums;
     uint8_t *elements, *all_elements;
     uint64_t repaired, corrected, exact;
@@ -83,16 +94,16 @@ static coset_status sums_begin(coset_round *round)
     s->blocks = calloc(round->layout.nblocks + 1, sizeof *s->blocks);
     if (!s->blocks)
         return COSET_ERR_MEMORY;
-    return cst_sketch_init(&s->sketch, &round->layout, round->tensors, &round->vector, round->mean->rank, round->mean->size);
+    return cst_sketch_init(&s->sketch, &round->layout, round->tensors, &round->vector, round->mean->rank,
+                           round->mean->size);
 }
 
 static void sums_end(coset_round *round)
 {
     sums *s = state_of(round);
     cst_sketch_free(&s->sketch);
-    void *all[] = {s->buffers[0], s->buffers[1], s->blocks, s->codes,  s->code_sums,  s->words,
-                   s->word_sums,  s->means,      s->points, s->point_sums, s->elements,   s->all_elements,
-                   s->votes,      s->vote_sums};
+    void *all[] = {s->buffers[0], s->buffers[1], s->blocks,     s->codes,    s->code_sums,    s->words, s->word_sums,
+                   s->means,      s->points,     s->point_sums, s->elements, s->all_elements, s->votes, s->vote_sums};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     free(s);
@@ -328,9 +339,10 @@ static coset_status send_votes(coset_round *round, coset_xfer *xfer)
     sums *s = state_of(round);
     uint64_t n = (uint64_t)round->mean->size;
     if (s->word_sums[0] != n * (round->agreement ^ round->call))
-        return cst_fail(&round->mean->error, COSET_ERR_MISMATCH, -1,
-                        "some rank has other options, tensors or statistics for this compressed mean: all ranks need the "
-                        "same, also after loading a saved state");
+        return cst_fail(
+            &round->mean->error, COSET_ERR_MISMATCH, -1,
+            "some rank has other options, tensors or statistics for this compressed mean: all ranks need the "
+            "same, also after loading a saved state");
     s->votes = calloc(round->layout.nblocks, sizeof *s->votes);
     s->vote_sums = calloc(round->layout.nblocks, sizeof *s->vote_sums);
     if (!s->votes || !s->vote_sums)
@@ -348,7 +360,8 @@ static coset_status send_votes(coset_round *round, coset_xfer *xfer)
         s->votes[i] = k->unresolved ? (uint64_t)1 << VOTE_SHIFT : vote_of(round, i);
     }
     s->at = AT_VOTES;
-    return cst_hand_out(round, xfer, COSET_XFER_SUM_WRAP, s->votes, s->vote_sums, 8 * (size_t)round->layout.nblocks, COSET_U64);
+    return cst_hand_out(round, xfer, COSET_XFER_SUM_WRAP, s->votes, s->vote_sums, 8 * (size_t)round->layout.nblocks,
+                        COSET_U64);
 }
 
 /* ---- repairs ---- */
@@ -389,7 +402,8 @@ static coset_status send_points(coset_round *round, size_t coords, coset_xfer *x
         s->repaired++;
     }
     s->at = AT_POINTS;
-    return cst_hand_out(round, xfer, COSET_XFER_SUM_WRAP, s->points, s->point_sums, coords * sizeof *s->points, COSET_U32);
+    return cst_hand_out(round, xfer, COSET_XFER_SUM_WRAP, s->points, s->point_sums, coords * sizeof *s->points,
+                        COSET_U32);
 }
 
 static coset_status take_points(coset_round *round)
@@ -405,7 +419,8 @@ static coset_status take_points(coset_round *round)
         cst_checksum got = kernels_of(round)->reconstruct(&g, (const int32_t *)from, (uint32_t)round->mean->size,
                                                           s->means + s->blocks[i].at);
         if (!cst_checksum_equal(got, (cst_checksum){{word[0], word[1]}}))
-            return cst_fail(&round->mean->error, COSET_ERR_CORRUPT, -1, "block %u: whole integers contradict their checksum", i);
+            return cst_fail(&round->mean->error, COSET_ERR_CORRUPT, -1,
+                            "block %u: whole integers contradict their checksum", i);
         from += b->n;
     }
     return COSET_OK;
@@ -426,8 +441,11 @@ static coset_status send_exact(coset_round *round, size_t bytes, coset_xfer *xfe
         memcpy(to, cst_vector_elements(&round->vector, i), one);
         to += one;
     }
-    cst_frame_header h = {.kind = CST_FRAME_VECTOR, .sender = (uint16_t)round->mean->rank, .receiver = CST_TO_ALL,
-                          .call = round->call, .agreement = round->agreement};
+    cst_frame_header h = {.kind = CST_FRAME_VECTOR,
+                          .sender = (uint16_t)round->mean->rank,
+                          .receiver = CST_TO_ALL,
+                          .call = round->call,
+                          .agreement = round->agreement};
     cst_brief_seal(s->elements, &h, bytes);
     s->at = AT_EXACT;
     return cst_hand_out(round, xfer, COSET_XFER_ALLGATHER, s->elements, s->all_elements, bytes, COSET_U8);
@@ -464,9 +482,13 @@ static coset_status take_exact(coset_round *round)
     size_t stride = exact_bytes(round), at = 16;
     for (int u = 0; u < round->mean->size; u++) {
         cst_reader body;
-        cst_frame_header want = {.kind = CST_FRAME_VECTOR, .sender = (uint16_t)u, .receiver = CST_TO_ALL,
-                                 .call = round->call, .agreement = round->agreement};
-        coset_status status = cst_brief_open(s->all_elements + stride * (size_t)u, stride, &want, &body, &round->mean->error);
+        cst_frame_header want = {.kind = CST_FRAME_VECTOR,
+                                 .sender = (uint16_t)u,
+                                 .receiver = CST_TO_ALL,
+                                 .call = round->call,
+                                 .agreement = round->agreement};
+        coset_status status =
+            cst_brief_open(s->all_elements + stride * (size_t)u, stride, &want, &body, &round->mean->error);
         if (status)
             return status;
     }
@@ -493,7 +515,8 @@ static void note_statistics(coset_round *round, uint32_t index)
     double s2 = fmax((distances - 1) / (n - 1), 0.01) * k->error, factor = cst_rotation_energy(b->n) * b->count;
     double energy = round->mean->tools->norm->dot(s->means + k->at, s->means + k->at, b->n) / factor;
     double r2 = fmax(energy - s2 / n - k->error / n, 0);
-    round->tensors[b->span]->stat[b->index] = (cst_block_stat){cst_energy_index(s2, k->unit), cst_energy_index(r2, k->unit)};
+    round->tensors[b->span]->stat[b->index] =
+        (cst_block_stat){cst_energy_index(s2, k->unit), cst_energy_index(r2, k->unit)};
 }
 
 /* Who could not decode what; statistics for the next call. */
@@ -522,7 +545,8 @@ static coset_status send_more_votes(coset_round *round, coset_xfer *xfer)
     for (uint32_t i = 0; i < round->layout.nblocks; i++)
         s->votes[i] = s->blocks[i].repair ? vote_of(round, i) : 0;
     s->at = AT_MORE_VOTES;
-    return cst_hand_out(round, xfer, COSET_XFER_SUM_WRAP, s->votes, s->vote_sums, 8 * (size_t)round->layout.nblocks, COSET_U64);
+    return cst_hand_out(round, xfer, COSET_XFER_SUM_WRAP, s->votes, s->vote_sums, 8 * (size_t)round->layout.nblocks,
+                        COSET_U64);
 }
 
 static void take_more_votes(coset_round *round)
@@ -587,31 +611,16 @@ static coset_status sums_next(coset_round *round, coset_xfer *xfer)
     sums *s = state_of(round);
     coset_status status = COSET_OK;
     switch (s->at) {
-    case AT_START:
-        return s->sketch.up_bytes ? send_sketches(round, xfer) : send_codes(round, xfer);
-    case AT_SKETCHES:
-        return send_statistics(round, xfer);
-    case AT_STATISTICS:
-        status = take_statistics(round);
-        return status ? status : send_codes(round, xfer);
-    case AT_CODES:
-        return send_checks(round, xfer);
-    case AT_CHECKS:
-        return send_votes(round, xfer);
-    case AT_VOTES:
-        status = take_votes(round);
-        break;
-    case AT_POINTS:
-        status = take_points(round);
-        return status ? status : send_more_votes(round, xfer);
-    case AT_MORE_VOTES:
-        take_more_votes(round);
-        break;
-    case AT_EXACT:
-        status = take_exact(round);
-        break;
-    default:
-        return COSET_OK;
+    case AT_START: return s->sketch.up_bytes ? send_sketches(round, xfer) : send_codes(round, xfer);
+    case AT_SKETCHES: return send_statistics(round, xfer);
+    case AT_STATISTICS: status = take_statistics(round); return status ? status : send_codes(round, xfer);
+    case AT_CODES: return send_checks(round, xfer);
+    case AT_CHECKS: return send_votes(round, xfer);
+    case AT_VOTES: status = take_votes(round); break;
+    case AT_POINTS: status = take_points(round); return status ? status : send_more_votes(round, xfer);
+    case AT_MORE_VOTES: take_more_votes(round); break;
+    case AT_EXACT: status = take_exact(round); break;
+    default: return COSET_OK;
     }
     return status ? status : after_votes(round, xfer);
 }
@@ -619,11 +628,13 @@ static coset_status sums_next(coset_round *round, coset_xfer *xfer)
 static coset_status configure(coset_mean *mean, const coset_mean_options *o, coset_error *why)
 {
     if (o->bits != 0 && o->bits != 8)
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "the homomorphic protocol has 8 bits per coordinate, not %g", o->bits);
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "the homomorphic protocol has 8 bits per coordinate, not %g",
+                        o->bits);
     if (mean->size > 4096)
         return cst_fail(why, COSET_ERR_ARGUMENT, -1, "the homomorphic protocol takes up to 4096 ranks");
     if (mean->plan.rules.may == CST_MAY_ENTROPY || mean->plan.exact)
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "the homomorphic protocol has the codecs lattice, lattice:e8 and lattice:z");
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1,
+                        "the homomorphic protocol has the codecs lattice, lattice:e8 and lattice:z");
     return COSET_OK;
 }
 

@@ -85,8 +85,8 @@ static uint32_t block_length(const cst_whole *w, uint32_t block)
     return rest < CST_PARITY_BLOCK ? (uint32_t)rest : CST_PARITY_BLOCK;
 }
 
-void cst_parity_write(const cst_whole *w, const int32_t *points, const cst_checksum *checks, uint32_t rows, uint32_t phase,
-                      uint8_t *out)
+void cst_parity_write(const cst_whole *w, const int32_t *points, const cst_checksum *checks, uint32_t rows,
+                      uint32_t phase, uint8_t *out)
 {
     forms *f = malloc(sizeof *f);
     for (uint32_t p = 0; p < w->pieces; p++)
@@ -175,8 +175,8 @@ static bool decode_block(const cst_whole *w, uint32_t block, const uint8_t *pari
     return true;
 }
 
-uint32_t cst_parity_decode(const cst_whole *w, const uint8_t *in, uint32_t rows, double distance, uint32_t sender, uint32_t phase,
-                           float step, const float *ref, float *x)
+uint32_t cst_parity_decode(const cst_whole *w, const uint8_t *in, uint32_t rows, double distance, uint32_t sender,
+                           uint32_t phase, float step, const float *ref, float *x)
 {
     const cst_tools *tools = w->round->mean->tools;
     const uint8_t *from = in + (size_t)CST_CHECK_BYTES * w->pieces;
@@ -195,7 +195,8 @@ uint32_t cst_parity_decode(const cst_whole *w, const uint8_t *in, uint32_t rows,
         for (uint32_t i = 0; good && i < n; i += CST_PARITY_BLOCK, from += rows / 8)
             good = decode_block(w, p * (CST_BLOCK / CST_PARITY_BLOCK) + i / CST_PARITY_BLOCK, from, rows, phase, at + i,
                                 distance / (double)step, points + i, f, s);
-        wrong += !good || !cst_piece_whole(w, p, points, cst_check_read(in + (size_t)CST_CHECK_BYTES * p), sender, phase, step, x);
+        wrong += !good || !cst_piece_whole(w, p, points, cst_check_read(in + (size_t)CST_CHECK_BYTES * p), sender,
+                                           phase, step, x);
         if (!good)
             break;
     }

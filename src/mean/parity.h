@@ -20,9 +20,9 @@ uint32_t cst_parity_rows(const cst_whole *w, double bits);
 double cst_parity_share(uint32_t rows);
 
 size_t cst_parity_bytes(const cst_whole *w, uint32_t rows);
-void cst_parity_write(const cst_whole *w, const int32_t *points, const cst_checksum *checks, uint32_t rows, uint32_t phase,
-                      uint8_t *out);
+void cst_parity_write(const cst_whole *w, const int32_t *points, const cst_checksum *checks, uint32_t rows,
+                      uint32_t phase, uint8_t *out);
 /* Decodes against ref, no coordinate of which is farther than `distance` from what was sent. How many pieces failed. */
-uint32_t cst_parity_decode(const cst_whole *w, const uint8_t *in, uint32_t rows, double distance, uint32_t sender, uint32_t phase,
-                           float step, const float *ref, float *x);
+uint32_t cst_parity_decode(const cst_whole *w, const uint8_t *in, uint32_t rows, double distance, uint32_t sender,
+                           uint32_t phase, float step, const float *ref, float *x);
 #endif

@@ -25,30 +25,30 @@ enum { WHOLE_BITS = 32, MOST_BITS = 16, PHASE_ROBUST_UP = 32, PHASE_ROBUST_DOWN 
 
 /* One direction of one pair: digits of `points` known so far. */
 typedef struct {
-    unsigned bits;       /* digits known of every coordinate of open pieces */
-    uint8_t *open;       /* per piece: not decoded yet */
+    unsigned bits; /* digits known of every coordinate of open pieces */
+    uint8_t *open; /* per piece: not decoded yet */
     uint32_t nopen;
-    uint32_t *digits;    /* n, low digits known; at a receiver */
+    uint32_t *digits; /* n, low digits known; at a receiver */
     cst_checksum *checks;
-    float *value;        /* decoded; at a receiver */
+    float *value; /* decoded; at a receiver */
 } agreement;
 
 typedef struct {
     stage at;
     int leader, pass;
-    uint32_t phase;      /* of the points under way */
-    bool *sampled;       /* per rank: in S */
+    uint32_t phase; /* of the points under way */
+    bool *sampled;  /* per rank: in S */
     int samples;
     cst_whole whole;
     float step;
     unsigned first_bits;
-    int32_t *points;     /* own vector's; at the leader, then the mean's */
+    int32_t *points; /* own vector's; at the leader, then the mean's */
     cst_checksum *checks;
-    agreement *with;     /* leader: with every rank; others: with[0], with the leader */
+    agreement *with; /* leader: with every rank; others: with[0], with the leader */
     float *mean;
     uint8_t **send, **recv; /* per peer: frames of the transfer under way */
     coset_route *routes;
-    bool again;       /* the leader's decision: another pass in this direction */
+    bool again; /* the leader's decision: another pass in this direction */
 } robust;
 
 typedef struct {
@@ -149,7 +149,8 @@ static coset_status robust_begin(coset_round *round)
             return COSET_ERR_MEMORY;
     if (!cst_whole_quantise(&s->whole, s->whole.own, (uint32_t)round->mean->rank, PHASE_ROBUST_UP, s->step, s->points,
                             s->checks))
-        return cst_fail(&round->mean->error, COSET_ERR_ARGUMENT, -1, "an input is too large for f32 at the step that sigma asks for");
+        return cst_fail(&round->mean->error, COSET_ERR_ARGUMENT, -1,
+                        "an input is too large for f32 at the step that sigma asks for");
     return COSET_OK;
 }
 
@@ -247,8 +248,8 @@ static bool decode_piece(const robust *s, agreement *a, uint32_t p, int sender)
         return cst_piece_decode(&s->whole, p, digits, 1u << a->bits, a->checks[p], (uint32_t)sender, s->phase, s->step,
                                 s->whole.own, a->value);
     }
-    return cst_piece_whole(&s->whole, p, (const int32_t *)a->digits + at, a->checks[p], (uint32_t)sender, s->phase, s->step,
-                           a->value);
+    return cst_piece_whole(&s->whole, p, (const int32_t *)a->digits + at, a->checks[p], (uint32_t)sender, s->phase,
+                           s->step, a->value);
 }
 
 /* Takes in the digits that `sender` sent, and tries again. */
@@ -262,7 +263,8 @@ static coset_status read_digits(coset_round *round, agreement *a, int sender, co
     if (status)
         return status;
     if ((size_t)(body.end - body.at) != bytes - CST_BODY_AT)
-        return cst_fail(&round->mean->error, COSET_ERR_CORRUPT, sender, "a message of rank %d has another length", sender);
+        return cst_fail(&round->mean->error, COSET_ERR_CORRUPT, sender, "a message of rank %d has another length",
+                        sender);
     const uint8_t *from = body.at;
     for (uint32_t p = 0; a->bits == 0 && p < s->whole.pieces; p++, from += CST_CHECK_BYTES)
         a->checks[p] = cst_check_read(from);
@@ -277,7 +279,8 @@ static coset_status read_digits(coset_round *round, agreement *a, int sender, co
         a->nopen += a->open[p];
     }
     if (a->nopen && a->bits >= WHOLE_BITS)
-        return cst_fail(&round->mean->error, COSET_ERR_CORRUPT, sender, "whole integers of rank %d contradict their checksum", sender);
+        return cst_fail(&round->mean->error, COSET_ERR_CORRUPT, sender,
+                        "whole integers of rank %d contradict their checksum", sender);
     round->report.repaired += a->nopen;
     return COSET_OK;
 }
@@ -332,7 +335,8 @@ static coset_status take_digits(coset_round *round, bool up)
         bool receives = leads(round) == up && (leads(round) ? u != s->leader : u == round->mean->rank);
         if (!receives || !concerned(round, u, up))
             continue;
-        coset_status status = read_digits(round, &s->with[leads(round) ? u : 0], leads(round) ? u : s->leader, s->recv[u]);
+        coset_status status =
+            read_digits(round, &s->with[leads(round) ? u : 0], leads(round) ? u : s->leader, s->recv[u]);
         if (status)
             return status;
     }
@@ -355,7 +359,8 @@ static void write_word(const coset_round *round, int receiver, bool more, const 
     cst_body_seal(frame, &h, bytes, bytes);
 }
 
-static coset_status read_word(coset_round *round, int sender, const uint8_t *frame, bool *more, uint8_t *open, uint32_t *nopen)
+static coset_status read_word(coset_round *round, int sender, const uint8_t *frame, bool *more, uint8_t *open,
+                              uint32_t *nopen)
 {
     const robust *s = state_of(round);
     cst_reader body;
@@ -471,8 +476,7 @@ static coset_status robust_next(coset_round *round, coset_xfer *xfer)
     bool more = leads(round);
     coset_status status = COSET_OK;
     switch (s->at) {
-    case AT_START:
-        return send_digits(round, true, xfer);
+    case AT_START: return send_digits(round, true, xfer);
     case AT_DIGITS_UP:
         status = take_digits(round, true);
         more = leads(round) && any_open(round, true);
@@ -500,8 +504,7 @@ static coset_status robust_next(coset_round *round, coset_xfer *xfer)
         if (status)
             return status;
         return more ? send_digits(round, false, xfer) : conclude(round);
-    default:
-        return COSET_OK;
+    default: return COSET_OK;
     }
 }
 
@@ -512,7 +515,8 @@ static coset_status robust_configure(coset_mean *mean, const coset_mean_options 
     if (!settings)
         return cst_fail(why, COSET_ERR_MEMORY, -1, "no memory");
     if (!(o->sigma > 0))
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "protocol robust needs sigma: it says how fine the result shall be");
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1,
+                        "protocol robust needs sigma: it says how fine the result shall be");
     if (mean->plan.exact || !(mean->plan.rules.may & CST_MAY_Z))
         return cst_fail(why, COSET_ERR_ARGUMENT, -1, "protocol robust has the codecs lattice and lattice:z");
     double q = o->parameter > 0 ? o->parameter : o->bits > 0 ? floor(cst_exp2(o->bits)) : 16;

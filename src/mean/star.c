@@ -28,15 +28,15 @@ typedef struct {
     int leader;
     cst_whole whole;
     float step, down_step;
-    uint32_t q;            /* colours */
-    uint32_t rows;         /* parities, if > 0; with the distances that they allow for */
+    uint32_t q;    /* colours */
+    uint32_t rows; /* parities, if > 0; with the distances that they allow for */
     double distance, down_distance;
     int32_t *points;
     cst_checksum *checks;
     float *mean;
-    uint8_t *send, *recv;  /* leader: recv has a frame per rank */
+    uint8_t *send, *recv; /* leader: recv has a frame per rank */
     coset_route *routes;
-    size_t bytes;          /* of a frame */
+    size_t bytes; /* of a frame */
 } star;
 
 typedef struct {
@@ -70,9 +70,10 @@ static coset_status choose_steps(coset_round *round, const star_settings *settin
     }
     s->rows = s->whole.rotated ? cst_parity_rows(&s->whole, settings->bits) : 0;
     if (!s->rows)
-        return cst_fail(&round->mean->error, COSET_ERR_ARGUMENT, -1,
-                        "%g bits per coordinate are too few for parities of %zu coordinates: more bits, or a longer vector",
-                        settings->bits, s->whole.d);
+        return cst_fail(
+            &round->mean->error, COSET_ERR_ARGUMENT, -1,
+            "%g bits per coordinate are too few for parities of %zu coordinates: more bits, or a longer vector",
+            settings->bits, s->whole.d);
     double share = cst_parity_share(s->rows), step = 2 * s->distance / share;
     s->down_distance = s->distance + 5.5 * step * sqrt((n - 1) / 12) / n;
     s->step = (float)step;
@@ -95,7 +96,8 @@ static coset_status star_begin(coset_round *round)
     status = choose_steps(round, settings);
     if (status)
         return status;
-    s->bytes = CST_BODY_AT + VERDICT + (s->rows ? cst_parity_bytes(&s->whole, s->rows) : cst_colours_bytes(&s->whole, s->q));
+    s->bytes =
+        CST_BODY_AT + VERDICT + (s->rows ? cst_parity_bytes(&s->whole, s->rows) : cst_colours_bytes(&s->whole, s->q));
     size_t frames = leads(round) ? ranks : 1;
     s->points = malloc(s->whole.n * sizeof *s->points);
     s->checks = malloc(s->whole.pieces * sizeof *s->checks);
@@ -119,9 +121,11 @@ static void star_end(coset_round *round)
 static coset_status too_far(coset_round *round)
 {
     const star_settings *settings = round->mean->settings;
-    return cst_fail(&round->mean->error, COSET_ERR_ARGUMENT, -1,
-                    "vectors are farther apart than y = %g allows (or an input is too large for f32 at this step): give a larger "
-                    "y or sigma, or use the protocols robust or sharded-star", settings->y);
+    return cst_fail(
+        &round->mean->error, COSET_ERR_ARGUMENT, -1,
+        "vectors are farther apart than y = %g allows (or an input is too large for f32 at this step): give a larger "
+        "y or sigma, or use the protocols robust or sharded-star",
+        settings->y);
 }
 
 static void write_code(const star *s, uint32_t phase, uint8_t *out)
@@ -211,8 +215,8 @@ static coset_status send_mean(coset_round *round, coset_xfer *xfer)
         coset_status status = average(round, &good);
         if (status)
             return status;
-        good = good && cst_whole_quantise(&s->whole, s->mean, (uint32_t)s->leader, CST_PHASE_DOWN, s->down_step, s->points,
-                                          s->checks);
+        good = good && cst_whole_quantise(&s->whole, s->mean, (uint32_t)s->leader, CST_PHASE_DOWN, s->down_step,
+                                          s->points, s->checks);
         for (int u = 0; u < n; u++) {
             uint8_t *frame = s->send + s->bytes * (size_t)u;
             cst_frame_header h = cst_colours_header(round, 1, s->leader, u);
@@ -248,14 +252,10 @@ static coset_status take_mean(coset_round *round)
 static coset_status star_next(coset_round *round, coset_xfer *xfer)
 {
     switch (state_of(round)->at) {
-    case AT_START:
-        return send_colours(round, xfer);
-    case AT_COLOURS:
-        return send_mean(round, xfer);
-    case AT_MEAN:
-        return take_mean(round);
-    default:
-        return COSET_OK;
+    case AT_START: return send_colours(round, xfer);
+    case AT_COLOURS: return send_mean(round, xfer);
+    case AT_MEAN: return take_mean(round);
+    default: return COSET_OK;
     }
 }
 
@@ -267,7 +267,8 @@ static coset_status star_configure(coset_mean *mean, const coset_mean_options *o
         return cst_fail(why, COSET_ERR_MEMORY, -1, "no memory");
     settings->y = cst_known_distance(o, mean->size);
     if (!(settings->y > 0))
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "protocol %s needs y, a bound on the distance of any two vectors, or sigma",
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1,
+                        "protocol %s needs y, a bound on the distance of any two vectors, or sigma",
                         mean->protocol->name);
     if (mean->plan.exact || !(mean->plan.rules.may & CST_MAY_Z))
         return cst_fail(why, COSET_ERR_ARGUMENT, -1, "protocol star has the codecs lattice and lattice:z");
@@ -287,7 +288,8 @@ static coset_status sublinear_configure(coset_mean *mean, const coset_mean_optio
         return status;
     double bits = o->bits > 0 ? o->bits : 0.5;
     if (bits > 1)
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "protocol sublinear: %g bits; above 1 bit per coordinate take star", bits);
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1,
+                        "protocol sublinear: %g bits; above 1 bit per coordinate take star", bits);
     ((star_settings *)mean->settings)->bits = bits;
     return COSET_OK;
 }

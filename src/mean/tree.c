@@ -26,22 +26,22 @@ enum { VERDICT = 1, PHASE_TREE = 16 };
 
 typedef struct {
     stage at;
-    int leaves, depth;    /* of the up tree */
-    int level;            /* whose messages are under way; down: distance from the root */
-    int *leaf, *inner;    /* rank of leaf node leaves + i, of inner node 1 + i */
-    int *order, *place;   /* down tree: ranks in order, the root first; and where a rank is in it */
+    int leaves, depth;  /* of the up tree */
+    int level;          /* whose messages are under way; down: distance from the root */
+    int *leaf, *inner;  /* rank of leaf node leaves + i, of inner node 1 + i */
+    int *order, *place; /* down tree: ranks in order, the root first; and where a rank is in it */
     cst_whole whole;
     float step;
     uint32_t q;
     int32_t *points;
     cst_checksum *checks;
     float *value, *child[2];
-    uint8_t *own[2];      /* messages this rank sends as leaf and as inner node */
-    uint8_t *in[2];       /* messages of the two children of its inner node */
-    uint8_t *code;        /* of the root, as it travels down */
+    uint8_t *own[2]; /* messages this rank sends as leaf and as inner node */
+    uint8_t *in[2];  /* messages of the two children of its inner node */
+    uint8_t *code;   /* of the root, as it travels down */
     coset_route routes[6];
     size_t bytes;
-    bool good;            /* what this rank has decoded so far */
+    bool good; /* what this rank has decoded so far */
 } tree;
 
 typedef struct {
@@ -153,9 +153,11 @@ static void tree_end(coset_round *round)
 static coset_status too_far(coset_round *round)
 {
     const tree_settings *settings = round->mean->settings;
-    return cst_fail(&round->mean->error, COSET_ERR_ARGUMENT, -1,
-                    "vectors are farther apart than y = %g allows (or an input is too large for f32 at this step): give a larger "
-                    "y or sigma, or use the protocols robust or sharded-star", settings->y);
+    return cst_fail(
+        &round->mean->error, COSET_ERR_ARGUMENT, -1,
+        "vectors are farther apart than y = %g allows (or an input is too large for f32 at this step): give a larger "
+        "y or sigma, or use the protocols robust or sharded-star",
+        settings->y);
 }
 
 /* Colours of a node's value into a message. */
@@ -172,8 +174,9 @@ static void encode_node(coset_round *round, int node, const float *value, uint8_
 static bool decode_node(coset_round *round, int node, const uint8_t *message, float *value)
 {
     tree *t = state_of(round);
-    return message[CST_BODY_AT] == 1 && cst_colours_decode(&t->whole, message + CST_BODY_AT + VERDICT, t->q, (uint32_t)node,
-                                                           PHASE_TREE, t->step, t->whole.own, value) == 0;
+    return message[CST_BODY_AT] == 1 &&
+           cst_colours_decode(&t->whole, message + CST_BODY_AT + VERDICT, t->q, (uint32_t)node, PHASE_TREE, t->step,
+                              t->whole.own, value) == 0;
 }
 
 /* An inner node's value: the average of its children's, weighted by leaves. */
@@ -185,7 +188,8 @@ static coset_status average_children(coset_round *round, int node)
         int child = 2 * node + i, from = machine_of(t, child);
         const uint8_t *message = from == rank ? t->own[child < t->leaves] : t->in[i];
         cst_reader body;
-        coset_status status = from == rank ? COSET_OK : cst_colours_open(round, depth_of(child), from, rank, message, t->bytes, &body);
+        coset_status status =
+            from == rank ? COSET_OK : cst_colours_open(round, depth_of(child), from, rank, message, t->bytes, &body);
         if (status)
             return status;
         t->good = t->good && decode_node(round, child, message, t->child[i]);
@@ -200,7 +204,8 @@ static coset_status average_children(coset_round *round, int node)
 static coset_status send_level(coset_round *round, coset_xfer *xfer)
 {
     tree *t = state_of(round);
-    int rank = round->mean->rank, n = 0, first = 1 << t->level, last = 2 * first - 1 < 2 * t->leaves - 1 ? 2 * first - 1 : 2 * t->leaves - 1;
+    int rank = round->mean->rank, n = 0, first = 1 << t->level,
+        last = 2 * first - 1 < 2 * t->leaves - 1 ? 2 * first - 1 : 2 * t->leaves - 1;
     for (int node = first; node <= last; node++) {
         int from = machine_of(t, node), to = machine_of(t, node / 2);
         bool inner = node < t->leaves;
@@ -289,9 +294,7 @@ static coset_status tree_next(coset_round *round, coset_xfer *xfer)
     tree *t = state_of(round);
     coset_status status;
     switch (t->at) {
-    case AT_START:
-        t->level = t->depth;
-        return send_level(round, xfer);
+    case AT_START: t->level = t->depth; return send_level(round, xfer);
     case AT_UP:
         status = take_level(round);
         if (status)
@@ -302,8 +305,7 @@ static coset_status tree_next(coset_round *round, coset_xfer *xfer)
         if (status)
             return status;
         return ++t->level <= depth_of(round->mean->size) ? send_down(round, xfer) : conclude(round);
-    default:
-        return COSET_OK;
+    default: return COSET_OK;
     }
 }
 
@@ -315,16 +317,19 @@ static coset_status tree_configure(coset_mean *mean, const coset_mean_options *o
         return cst_fail(why, COSET_ERR_MEMORY, -1, "no memory");
     settings->y = cst_known_distance(o, mean->size);
     if (!(settings->y > 0))
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "protocol tree needs y, a bound on the distance of any two vectors, or sigma");
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1,
+                        "protocol tree needs y, a bound on the distance of any two vectors, or sigma");
     if (mean->plan.exact || !(mean->plan.rules.may & CST_MAY_Z))
         return cst_fail(why, COSET_ERR_ARGUMENT, -1, "protocol tree has the codecs lattice and lattice:z");
     const int largest = 40; /* 40^3 < 2^16 */
     int m = o->parameter > 0 ? o->parameter : mean->size < 4 ? 4 : mean->size > largest ? largest : mean->size;
     double q = o->bits > 0 ? floor(cst_exp2(o->bits)) : (double)m * m * m;
     if (m < 2 || q > 65536 || q < depth_of(2 * m - 1) + 4)
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1,
-                        "protocol tree: m = %d with q = %g; m from 2, q from %d (the tree's depth and 4) to 65536 (q is m^3 unless "
-                        "bits are given)", m, q, depth_of(2 * m - 1) + 4);
+        return cst_fail(
+            why, COSET_ERR_ARGUMENT, -1,
+            "protocol tree: m = %d with q = %g; m from 2, q from %d (the tree's depth and 4) to 65536 (q is m^3 unless "
+            "bits are given)",
+            m, q, depth_of(2 * m - 1) + 4);
     settings->m = m;
     settings->q = (uint32_t)q;
     return COSET_OK;

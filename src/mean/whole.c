@@ -66,8 +66,8 @@ coset_status cst_whole_make(cst_whole *w, coset_round *round)
     memcpy(w->own, x, w->d * sizeof *w->own);
     free(x);
     if (round->mean->tools->norm->stats(w->own, w->d).nonfinite)
-        return cst_fail(&round->mean->error, COSET_ERR_ARGUMENT, -1, "NaN or Inf in the input: protocol %s takes finite vectors",
-                        round->mean->protocol->name);
+        return cst_fail(&round->mean->error, COSET_ERR_ARGUMENT, -1,
+                        "NaN or Inf in the input: protocol %s takes finite vectors", round->mean->protocol->name);
     if (w->rotated) {
         flip_signs(w, w->own);
         hadamard(w->own, w->n);
@@ -124,8 +124,8 @@ static cst_lattice_block geometry(const cst_whole *w, uint32_t piece, uint32_t s
     };
 }
 
-bool cst_whole_quantise(const cst_whole *w, const float *x, uint32_t sender, uint32_t phase, float step, int32_t *points,
-                        cst_checksum *checks)
+bool cst_whole_quantise(const cst_whole *w, const float *x, uint32_t sender, uint32_t phase, float step,
+                        int32_t *points, cst_checksum *checks)
 {
     const cst_tools *tools = w->round->mean->tools;
     for (uint32_t p = 0; p < w->pieces; p++) {
@@ -138,7 +138,8 @@ bool cst_whole_quantise(const cst_whole *w, const float *x, uint32_t sender, uin
     return true;
 }
 
-void cst_whole_reconstruct(const cst_whole *w, const int32_t *points, uint32_t sender, uint32_t phase, float step, float *x)
+void cst_whole_reconstruct(const cst_whole *w, const int32_t *points, uint32_t sender, uint32_t phase, float step,
+                           float *x)
 {
     for (uint32_t p = 0; p < w->pieces; p++) {
         cst_lattice_block g = geometry(w, p, sender, phase, step);
@@ -190,8 +191,8 @@ static void clear_padding(const cst_whole *w, float *x)
         x[i] = 0;
 }
 
-bool cst_piece_decode(const cst_whole *w, uint32_t piece, const uint16_t *digits, uint32_t q, cst_checksum check, uint32_t sender,
-                      uint32_t phase, float step, const float *ref, float *x)
+bool cst_piece_decode(const cst_whole *w, uint32_t piece, const uint16_t *digits, uint32_t q, cst_checksum check,
+                      uint32_t sender, uint32_t phase, float step, const float *ref, float *x)
 {
     uint16_t all[CST_BLOCK];
     cst_lattice_block g = geometry(w, piece, sender, phase, step);
@@ -203,8 +204,8 @@ bool cst_piece_decode(const cst_whole *w, uint32_t piece, const uint16_t *digits
     return cst_checksum_equal(got, check);
 }
 
-uint32_t cst_colours_decode(const cst_whole *w, const uint8_t *in, uint32_t q, uint32_t sender, uint32_t phase, float step,
-                            const float *ref, float *x)
+uint32_t cst_colours_decode(const cst_whole *w, const uint8_t *in, uint32_t q, uint32_t sender, uint32_t phase,
+                            float step, const float *ref, float *x)
 {
     const uint8_t *from = in + (size_t)CST_CHECK_BYTES * w->pieces;
     uint32_t wrong = 0;
@@ -219,8 +220,8 @@ uint32_t cst_colours_decode(const cst_whole *w, const uint8_t *in, uint32_t q, u
     return wrong;
 }
 
-bool cst_piece_whole(const cst_whole *w, uint32_t piece, const int32_t *points, cst_checksum check, uint32_t sender, uint32_t phase,
-                     float step, float *x)
+bool cst_piece_whole(const cst_whole *w, uint32_t piece, const int32_t *points, cst_checksum check, uint32_t sender,
+                     uint32_t phase, float step, float *x)
 {
     const cst_quantise_kernels *z = w->round->mean->tools->z;
     int32_t all[CST_BLOCK];
@@ -239,12 +240,16 @@ bool cst_piece_whole(const cst_whole *w, uint32_t piece, const int32_t *points, 
 
 cst_frame_header cst_colours_header(const coset_round *round, int pass, int sender, int receiver)
 {
-    return (cst_frame_header){.kind = CST_FRAME_COLOURS, .round = (uint16_t)pass, .sender = (uint16_t)sender,
-                              .receiver = (uint16_t)receiver, .call = round->call, .agreement = round->agreement};
+    return (cst_frame_header){.kind = CST_FRAME_COLOURS,
+                              .round = (uint16_t)pass,
+                              .sender = (uint16_t)sender,
+                              .receiver = (uint16_t)receiver,
+                              .call = round->call,
+                              .agreement = round->agreement};
 }
 
-coset_status cst_colours_open(const coset_round *round, int pass, int sender, int receiver, const uint8_t *frame, size_t bytes,
-                              cst_reader *body)
+coset_status cst_colours_open(const coset_round *round, int pass, int sender, int receiver, const uint8_t *frame,
+                              size_t bytes, cst_reader *body)
 {
     coset_error *why = &round->mean->error;
     cst_frame_header h, want = cst_colours_header(round, pass, sender, receiver);

@@ -17,10 +17,10 @@
 
 typedef struct {
     const coset_round *round;
-    size_t d, n;      /* coordinates; padded, a multiple of 128 */
-    uint32_t pieces;  /* of up to 4096 */
+    size_t d, n;     /* coordinates; padded, a multiple of 128 */
+    uint32_t pieces; /* of up to 4096 */
     bool rotated;
-    float *own;       /* this rank's vector, rotated, n values */
+    float *own; /* this rank's vector, rotated, n values */
 } cst_whole;
 
 /* MEMORY; ARGUMENT for a vector with NaN or Inf: these protocols have no exact way out. */
@@ -29,7 +29,7 @@ void cst_whole_free(cst_whole *w);
 /* Writes a result (n values, overwritten) into the outputs. */
 void cst_whole_store(const cst_whole *w, float *x);
 
-uint32_t cst_piece_count(const cst_whole *w, uint32_t piece); /* coordinates that travel */
+uint32_t cst_piece_count(const cst_whole *w, uint32_t piece);  /* coordinates that travel */
 uint32_t cst_piece_length(const cst_whole *w, uint32_t piece); /* padded for the kernels */
 
 /* Bound on |coordinate of the difference| if the Euclidean distance of any two vectors is at most y, with failure
@@ -39,29 +39,30 @@ double cst_whole_infinity(const cst_whole *w, double y);
 double cst_known_distance(const coset_mean_options *o, int ranks);
 
 /* Lattice points of x with that step, piece by piece, and their checksums. False: |x| / step is too large for f32. */
-bool cst_whole_quantise(const cst_whole *w, const float *x, uint32_t sender, uint32_t phase, float step, int32_t *points,
-                        cst_checksum *checks);
+bool cst_whole_quantise(const cst_whole *w, const float *x, uint32_t sender, uint32_t phase, float step,
+                        int32_t *points, cst_checksum *checks);
 /* Values of points. */
-void cst_whole_reconstruct(const cst_whole *w, const int32_t *points, uint32_t sender, uint32_t phase, float step, float *x);
+void cst_whole_reconstruct(const cst_whole *w, const int32_t *points, uint32_t sender, uint32_t phase, float step,
+                           float *x);
 
 /* A message: 16 bytes of checksum per piece, then the colours, ceil(log2 q) bits each (kernels/pack). 2 <= q <= 65536. */
 size_t cst_colours_bytes(const cst_whole *w, uint32_t q);
 void cst_colours_write(const cst_whole *w, const int32_t *points, const cst_checksum *checks, uint32_t q, uint8_t *out);
 /* Decodes against ref into x. Returns how many pieces contradict their checksum. */
-uint32_t cst_colours_decode(const cst_whole *w, const uint8_t *in, uint32_t q, uint32_t sender, uint32_t phase, float step,
-                            const float *ref, float *x);
+uint32_t cst_colours_decode(const cst_whole *w, const uint8_t *in, uint32_t q, uint32_t sender, uint32_t phase,
+                            float step, const float *ref, float *x);
 /* The same for one piece from its digits: any q. */
-bool cst_piece_decode(const cst_whole *w, uint32_t piece, const uint16_t *digits, uint32_t q, cst_checksum check, uint32_t sender,
-                      uint32_t phase, float step, const float *ref, float *x);
+bool cst_piece_decode(const cst_whole *w, uint32_t piece, const uint16_t *digits, uint32_t q, cst_checksum check,
+                      uint32_t sender, uint32_t phase, float step, const float *ref, float *x);
 
 /* The same from whole integers. */
-bool cst_piece_whole(const cst_whole *w, uint32_t piece, const int32_t *points, cst_checksum check, uint32_t sender, uint32_t phase,
-                     float step, float *x);
+bool cst_piece_whole(const cst_whole *w, uint32_t piece, const int32_t *points, cst_checksum check, uint32_t sender,
+                     uint32_t phase, float step, float *x);
 
 /* Frames of kind COLOURS around messages. */
 cst_frame_header cst_colours_header(const coset_round *round, int pass, int sender, int receiver);
-coset_status cst_colours_open(const coset_round *round, int pass, int sender, int receiver, const uint8_t *frame, size_t bytes,
-                              cst_reader *body);
+coset_status cst_colours_open(const coset_round *round, int pass, int sender, int receiver, const uint8_t *frame,
+                              size_t bytes, cst_reader *body);
 
 /* Counts the routes of a transfer in the report and hands it out. */
 coset_status cst_hand_out_routes(coset_round *round, coset_xfer *xfer, const coset_route *routes, size_t n);

@@ -83,7 +83,8 @@ static void feed(const uint8_t *data, size_t size, bool checksum)
     if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends) || cst_adopt(ends[0], NULL) || cst_adopt(ends[1], NULL))
         abort();
     fds[1] = ends[0];
-    cst_engine e = {.rank = 0, .size = 2, .sockets = 1, .checksum = checksum, .events = {NULL, ignore_end, ignore_nonsense}};
+    cst_engine e = {
+        .rank = 0, .size = 2, .sockets = 1, .checksum = checksum, .events = {NULL, ignore_end, ignore_nonsense}};
     if (cst_engine_open(&e, fds, NULL))
         abort();
     coset_msg msg[RECEIVES];
@@ -129,15 +130,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (size < 1)
         return 0;
     switch (data[0] % 4) {
-    case 0:
-        look_at_records(data + 1, size - 1);
-        break;
-    case 1:
-        feed(data + 1, size - 1, false);
-        break;
-    default:
-        feed(stream, make_stream(data + 1, size - 1, stream, sizeof stream), data[0] % 4 == 3);
-        break;
+    case 0: look_at_records(data + 1, size - 1); break;
+    case 1: feed(data + 1, size - 1, false); break;
+    default: feed(stream, make_stream(data + 1, size - 1, stream, sizeof stream), data[0] % 4 == 3); break;
     }
     return 0;
 }

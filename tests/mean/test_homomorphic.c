@@ -29,8 +29,8 @@ static void check(const char *codec, double mean)
     for (int call = 0; call < CALLS; call++) {
         field_fill(f, FIELD_GAUSS, mean, 1);
         field_result r = field_average(f);
-        printf("%s, mean %g: excess %.5f (predicted %.5f), %.2f bits, %d repaired, %d corrected\n", codec, mean, r.excess,
-               r.report.predicted_excess, r.bits, (int)r.report.repaired, (int)r.report.corrected);
+        printf("%s, mean %g: excess %.5f (predicted %.5f), %.2f bits, %d repaired, %d corrected\n", codec, mean,
+               r.excess, r.report.predicted_excess, r.bits, (int)r.report.repaired, (int)r.report.corrected);
         assert_true(r.identical);
         assert_true(r.excess <= 0.005);
         assert_true(fabs(r.report.predicted_excess / r.excess - 1) < 0.1);
@@ -126,10 +126,8 @@ static void any_length(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(e8_at_any_mean),
-        cmocka_unit_test(z_at_small_means),
-        cmocka_unit_test(a_jump_is_repaired),
-        cmocka_unit_test(exact_and_zero_blocks),
+        cmocka_unit_test(e8_at_any_mean),     cmocka_unit_test(z_at_small_means),
+        cmocka_unit_test(a_jump_is_repaired), cmocka_unit_test(exact_and_zero_blocks),
         cmocka_unit_test(any_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -52,15 +52,19 @@ static double average_mse(field *f, int calls, double mean, double *bits)
 static void star_as_in_algorithm_3(void **state)
 {
     (void)state;
-    const struct { int ranks; size_t dim; int calls; double bits; } cases[] = {
-        {8, 1024, 12, 4}, {8, 5000, 3, 4}, {16, 12, 300, 6}, {2, 129, 60, 3}, {5, 127, 60, 8}};
+    const struct {
+        int ranks;
+        size_t dim;
+        int calls;
+        double bits;
+    } cases[] = {{8, 1024, 12, 4}, {8, 5000, 3, 4}, {16, 12, 300, 6}, {2, 129, 60, 3}, {5, 127, 60, 8}};
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
         double y = sqrt(2.0 * (double)cases[i].dim) * (cases[i].dim < 200 ? 2.5 : 1.3), bits;
         field *f = make("star", cases[i].ranks, cases[i].dim, y, 0, cases[i].bits, 0);
         double n = cases[i].ranks, s = step_of(cases[i].ranks, cases[i].dim, y, exp2(cases[i].bits), 2);
         double expected = s * s / 12 * ((n - 1) / (n * n) + 1), mse = average_mse(f, cases[i].calls, 10, &bits);
-        printf("star, %d ranks, d = %zu, q = 2^%g: error %.5f, expected %.5f\n", cases[i].ranks, cases[i].dim, cases[i].bits, mse,
-               expected);
+        printf("star, %d ranks, d = %zu, q = 2^%g: error %.5f, expected %.5f\n", cases[i].ranks, cases[i].dim,
+               cases[i].bits, mse, expected);
         assert_true(fabs(mse / expected - 1) < 0.1);
         field_free(f);
     }
@@ -93,7 +97,8 @@ static void a_broken_promise_is_an_error(void **state)
     (void)state;
     const char *protocols[] = {"star", "tree"};
     for (int i = 0; i < 2; i++) {
-        field *f = make(protocols[i], 5, 3000, 40, 0, i ? 0 : 4, 0); /* pairs are sqrt(6000) = 77 apart, and one far more */
+        field *f =
+            make(protocols[i], 5, 3000, 40, 0, i ? 0 : 4, 0); /* pairs are sqrt(6000) = 77 apart, and one far more */
         field_fill(f, FIELD_GAUSS, 3, 1);
         for (size_t k = 0; k < f->dim; k++)
             f->x[2][k] += 100;
@@ -162,7 +167,10 @@ static void tree_with_fewer_leaves(void **state)
 static void robust_as_in_algorithm_6(void **state)
 {
     (void)state;
-    const struct { int ranks; double sigma_factor; } cases[] = {{8, 1}, {8, 0.05}, {3, 0.001}};
+    const struct {
+        int ranks;
+        double sigma_factor;
+    } cases[] = {{8, 1}, {8, 0.05}, {3, 0.001}};
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
         double bits, sigma = sqrt(3000.0) * cases[i].sigma_factor, q = 16, n = cases[i].ranks;
         field *f = make("robust", cases[i].ranks, 3000, 0, sigma, 4, 0);
@@ -206,7 +214,8 @@ static void sublinear(void **state)
             share += 1e-5;
         double s1 = 2 * infinity / share, s2 = 2 * (infinity + 5.5 * s1 * sqrt(7.0 / 12) / 8) / share;
         double expected = s1 * s1 / 12 * 7 / 64 + s2 * s2 / 12;
-        printf("sublinear, %g bits: error %.3f, expected %.3f, %.3f bits per phase\n", bits[i], mse, expected, used / 2);
+        printf("sublinear, %g bits: error %.3f, expected %.3f, %.3f bits per phase\n", bits[i], mse, expected,
+               used / 2);
         assert_true(fabs(mse / expected - 1) < 0.1);
         assert_true(used / 2 <= bits[i] + 0.25); /* and two headers */
         field_free(f);
@@ -216,10 +225,16 @@ static void sublinear(void **state)
 static void options_that_make_no_sense(void **state)
 {
     (void)state;
-    const struct { const char *protocol; double y, sigma, bits; int parameter; const char *codec; } bad[] = {
-        {"star", 0, 0, 4, 0, NULL},     {"star", 1, 0, 1, 0, NULL},    {"star", 1, 0, 0, 70000, NULL}, {"tree", 0, 0, 0, 0, NULL},
-        {"tree", 1, 0, 0, 50, NULL},    {"tree", 1, 0, 2, 8, NULL},    {"robust", 1, 0, 0, 0, NULL},   {"star", -1, 0, 4, 0, NULL},
-        {"star", 1, 0, 4, 0, "none"},   {"star", 1, 0, 4, 0, "eden"},  {"nothing", 1, 1, 4, 0, NULL},  {"homomorphic", 0, 0, 4, 0, NULL},
+    const struct {
+        const char *protocol;
+        double y, sigma, bits;
+        int parameter;
+        const char *codec;
+    } bad[] = {
+        {"star", 0, 0, 4, 0, NULL},     {"star", 1, 0, 1, 0, NULL},    {"star", 1, 0, 0, 70000, NULL},
+        {"tree", 0, 0, 0, 0, NULL},     {"tree", 1, 0, 0, 50, NULL},   {"tree", 1, 0, 2, 8, NULL},
+        {"robust", 1, 0, 0, 0, NULL},   {"star", -1, 0, 4, 0, NULL},   {"star", 1, 0, 4, 0, "none"},
+        {"star", 1, 0, 4, 0, "eden"},   {"nothing", 1, 1, 4, 0, NULL}, {"homomorphic", 0, 0, 4, 0, NULL},
         {"robust", 0, NAN, 0, 0, NULL}, {"tree", 1, 0, 0, 1, NULL},
     };
     for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {

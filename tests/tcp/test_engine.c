@@ -49,7 +49,11 @@ static void start(bool checksum)
     assert_int_equal(cst_adopt(ends[1], NULL), COSET_OK);
     fds[1] = ends[0];
     t.far = ends[1];
-    t.engine = (cst_engine){.rank = 0, .size = 2, .sockets = 1, .checksum = checksum, .events = {NULL, on_end, on_nonsense},
+    t.engine = (cst_engine){.rank = 0,
+                            .size = 2,
+                            .sockets = 1,
+                            .checksum = checksum,
+                            .events = {NULL, on_end, on_nonsense},
                             .on_entry = on_entry};
     assert_int_equal(cst_engine_open(&t.engine, fds, NULL), COSET_OK);
 }
@@ -85,7 +89,11 @@ static void put(const void *bytes, size_t n)
     assert_int_equal(cst_send_all(t.far, bytes, n, cst_deadline_in(5000), NULL), COSET_OK);
 }
 
-typedef struct { coset_msg msg; struct iovec iov; uint8_t data[6000]; } receive;
+typedef struct {
+    coset_msg msg;
+    struct iovec iov;
+    uint8_t data[6000];
+} receive;
 
 static void post(receive *r, uint32_t tag, uint64_t op, size_t bytes)
 {
@@ -278,7 +286,8 @@ static void changed_heads_and_tails_end_the_connection(void **state)
 static void lengths_that_lie(void **state)
 {
     (void)state;
-    static const uint64_t claims[] = {1ull << 20, CST_MESSAGE_BYTES, CST_MESSAGE_BYTES + 1ull, 1ull << 40, 1ull << 62, UINT64_MAX};
+    static const uint64_t claims[] = {1ull << 20, CST_MESSAGE_BYTES, CST_MESSAGE_BYTES + 1ull,
+                                      1ull << 40, 1ull << 62,        UINT64_MAX};
     for (size_t i = 0; i < sizeof claims / sizeof *claims; i++)
         for (int other = 0; other < 2; other++) {
             uint8_t head[CST_HEAD_BYTES];

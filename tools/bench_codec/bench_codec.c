@@ -26,11 +26,16 @@ static const char about[] =
     " bits are of both phases, everything counted; GB/s are of f32 on one core: until a rank's codes are ready, and from then"
     " to the result.";
 
-static const char default_codecs[] = "lattice lattice:z lattice:e8 lattice:entropy eden qsgd:linf suresh:rotated natural none";
+static const char default_codecs[] =
+    "lattice lattice:z lattice:e8 lattice:entropy eden qsgd:linf suresh:rotated natural none";
 
 static void parse(settings *s, int argc, char **argv)
 {
-    *s = (settings){.mean = COSET_MEAN_OPTIONS_INIT, .ranks = 8, .steps = 3, .dim = 1 << 20, .distribution = "gauss",
+    *s = (settings){.mean = COSET_MEAN_OPTIONS_INIT,
+                    .ranks = 8,
+                    .steps = 3,
+                    .dim = 1 << 20,
+                    .distribution = "gauss",
                     .codecs = default_codecs};
     const tool_option options[] = {
         TOOL_INT("ranks", 'n', "N", "ranks (8)", &s->ranks, 1, 1024),
@@ -50,8 +55,8 @@ static void parse(settings *s, int argc, char **argv)
     s->mean.seed = (uint64_t)s->seed;
 }
 
-static const tool_column columns[] = {
-    {"codec", -20}, {"bits", 8}, {"excess", 11}, {"repaired", 8}, {"exact", 6}, {"enc GB/s", 8}, {"dec GB/s", 8}, {NULL, 0}};
+static const tool_column columns[] = {{"codec", -20}, {"bits", 8},     {"excess", 11},  {"repaired", 8},
+                                      {"exact", 6},   {"enc GB/s", 8}, {"dec GB/s", 8}, {NULL, 0}};
 
 /* One rank's share of the time: all ranks take turns in this process. */
 static double gbps(const settings *s, double seconds, int steps)

@@ -145,9 +145,11 @@ static coset_status run(engine *e, coset_mean *const *means, coset_error *why)
 }
 
 coset_status tool_mean_local_timed(coset_mean *const *means, int size, const coset_span *const *spans, size_t nspans,
-                                   coset_dtype dtype, coset_mean_report *reports, tool_mean_times *times, coset_error *why)
+                                   coset_dtype dtype, coset_mean_report *reports, tool_mean_times *times,
+                                   coset_error *why)
 {
-    engine e = {calloc((size_t)size, sizeof(coset_round *)), calloc((size_t)size, sizeof(coset_xfer)), size, times, false};
+    engine e = {calloc((size_t)size, sizeof(coset_round *)), calloc((size_t)size, sizeof(coset_xfer)), size, times,
+                false};
     coset_status status = e.rounds && e.x ? COSET_OK : fail(why, COSET_ERR_MEMORY, "no memory");
     double start = now();
     for (int r = 0; !status && r < size; r++) {

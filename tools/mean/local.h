@@ -19,5 +19,6 @@ coset_status tool_mean_local(coset_mean *const *means, int size, const coset_spa
                              coset_dtype dtype, coset_mean_report *reports, coset_error *why);
 /* The same; adds to *times. */
 coset_status tool_mean_local_timed(coset_mean *const *means, int size, const coset_span *const *spans, size_t nspans,
-                                   coset_dtype dtype, coset_mean_report *reports, tool_mean_times *times, coset_error *why);
+                                   coset_dtype dtype, coset_mean_report *reports, tool_mean_times *times,
+                                   coset_error *why);
 #endif

@@ -240,15 +240,9 @@ void cst_engine_cancel(cst_engine *e, coset_msg *msg)
     cst_tcp_peer *p = &e->peers[msg->peer];
     cst_link *l = &e->links[cst_msg_link(msg)];
     switch (cst_msg_where(msg)) {
-    case CST_AT_POSTED:
-        cst_tcp_remove(&p->posted, &p->posted_last, msg);
-        break;
-    case CST_AT_DONE:
-        cst_tcp_remove(&e->done, &e->done_last, msg);
-        break;
-    case CST_AT_LINK_IN:
-        cst_link_forget_msg(l);
-        break;
+    case CST_AT_POSTED: cst_tcp_remove(&p->posted, &p->posted_last, msg); break;
+    case CST_AT_DONE: cst_tcp_remove(&e->done, &e->done_last, msg); break;
+    case CST_AT_LINK_IN: cst_link_forget_msg(l); break;
     case CST_AT_LINK_OUT:
         cst_tcp_remove(&l->out.first, &l->out.last, msg);
         if (msg->priv[1]) {
@@ -257,8 +251,7 @@ void cst_engine_cancel(cst_engine *e, coset_msg *msg)
                 cst_link_list_out(e, l);
         }
         break;
-    default:
-        break;
+    default: break;
     }
     cst_tcp_finish(msg, COSET_ERR_ABORTED);
 }

@@ -23,12 +23,12 @@
 #include <stdbool.h>
 
 /* Early messages kept for a peer, with their overhead, and the largest of them. */
-#define CST_EARLY_BYTES (256u << 10)
+#define CST_EARLY_BYTES   (256u << 10)
 #define CST_EARLY_MESSAGE (64u << 10)
-#define CST_QUIET_TURNS 16
+#define CST_QUIET_TURNS   16
 /* Memory for a kept segment is used again: fresh memory of that size costs more than the copy. */
 #define CST_SPARE_BYTES (256u << 10)
-#define CST_SPARES 8
+#define CST_SPARES      8
 /* Longest message. The library cuts longer ones; a head that claims more is nonsense. */
 #define CST_MESSAGE_BYTES (64u << 20)
 /* Read ahead: enough for several small messages in one call, little enough to be copied. */
@@ -42,13 +42,13 @@ typedef enum { CST_IN_HEAD, CST_IN_BODY, CST_IN_TAIL, CST_IN_HELD } cst_in_state
 
 typedef struct {
     cst_in_state state;
-    size_t got;             /* of the head or tail */
+    size_t got; /* of the head or tail */
     uint8_t part[CST_HEAD_BYTES];
     cst_head head;
-    uint64_t left;          /* of the payload */
-    coset_msg *msg;         /* where the payload goes: a receive, ... */
-    cst_early *early;       /* ... or a kept message; neither: it is thrown away */
-    cst_cursor cursor;      /* in msg */
+    uint64_t left;     /* of the payload */
+    coset_msg *msg;    /* where the payload goes: a receive, ... */
+    cst_early *early;  /* ... or a kept message; neither: it is thrown away */
+    cst_cursor cursor; /* in msg */
     cst_hash hash;
     size_t stage_from, stage_to;
     uint8_t stage[CST_STAGE_BYTES];
@@ -69,11 +69,11 @@ typedef struct {
 
 /* One connection. */
 struct cst_link {
-    int fd;            /* -1: closed */
+    int fd; /* -1: closed */
     int peer;
     bool readable, writable; /* as far as is known; edges come from epoll */
-    bool hung_up;      /* the end is in sight: read until it is reached */
-    bool ended;        /* nothing more can be read */
+    bool hung_up;            /* the end is in sight: read until it is reached */
+    bool ended;              /* nothing more can be read */
     bool in_listed, out_listed;
     cst_link *next_in, *next_out;
     cst_incoming in;
@@ -81,13 +81,13 @@ struct cst_link {
 };
 
 typedef struct {
-    cst_link *links;   /* [sockets] */
-    unsigned turn;     /* the link for the next message */
-    int open;          /* links that have not ended */
+    cst_link *links; /* [sockets] */
+    unsigned turn;   /* the link for the next message */
+    int open;        /* links that have not ended */
     coset_msg *posted, **posted_last;
     cst_early *early, **early_last;
     size_t early_bytes;
-    bool closed;       /* everything with it has been ended */
+    bool closed; /* everything with it has been ended */
 } cst_tcp_peer;
 
 /* What the engine reports: a peer's link that has ended, or has carried nonsense. */
@@ -111,11 +111,11 @@ typedef struct {
     coset_msg *done, **done_last; /* messages whose outcome (priv[1]) is told at the next progress */
     coset_transport_counters counters;
     bool moved;
-    int held;                     /* links that are held */
-    int quiet;                    /* turns since something moved */
-    cst_early *spare;             /* memory of kept messages, for the next ones */
+    int held;         /* links that are held */
+    int quiet;        /* turns since something moved */
+    cst_early *spare; /* memory of kept messages, for the next ones */
     int spares;
-    uint8_t *scrap;               /* where unwanted payload goes, CST_SCRAP_BYTES */
+    uint8_t *scrap; /* where unwanted payload goes, CST_SCRAP_BYTES */
 } cst_engine;
 #define CST_SCRAP_BYTES (64u << 10)
 

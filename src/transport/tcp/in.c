@@ -9,7 +9,7 @@
 
 /* Of one turn of a link. */
 #define TURN_BYTES (2u << 20)
-#define PIECES 64
+#define PIECES     64
 /* What a kept message costs besides its payload. */
 #define EARLY_OVERHEAD (sizeof(cst_early) + 32)
 
@@ -248,8 +248,7 @@ static void use_stage(cst_engine *e, cst_link *l)
             if (in->got == CST_TAIL_BYTES)
                 tail_done(e, l);
             break;
-        default:
-            return;
+        default: return;
         }
         in->stage_from += n;
     }

@@ -29,7 +29,7 @@
 #define LOOKS 8
 /* Every so many turns epoll is asked, even if the links that matter can be tried directly. */
 #define ASK_EPOLL_TURNS 8
-#define MOST_SOCKETS 16
+#define MOST_SOCKETS    16
 /* How long destroy waits until the peers' kernels have taken what was sent. */
 #define LEAVE_MS 1000
 
@@ -38,12 +38,12 @@ typedef struct {
     coset_transport_caps caps;
     cst_engine engine;
     cst_watch *watch;
-    int event;                     /* readable after wake() */
+    int event; /* readable after wake() */
     unsigned turns;
-    int quiet;                     /* calls of idle() since something moved */
-    bool woken;                    /* a wake that has been read, and no idle() has returned for */
+    int quiet;  /* calls of idle() since something moved */
+    bool woken; /* a wake that has been read, and no idle() has returned for */
     _Atomic bool fates_changed;
-    unsigned char *settled;        /* [size] the cst_fate that the messages know of */
+    unsigned char *settled; /* [size] the cst_fate that the messages know of */
 } tcp;
 
 static tcp *self_of(const coset_transport *t)
@@ -128,8 +128,13 @@ static coset_status open_event(tcp *t, coset_error *why)
 static coset_status open_parts(tcp *t, const coset_transport_config *config, cst_mesh_fds *fds, coset_error *why)
 {
     cst_engine *e = &t->engine;
-    *e = (cst_engine){.rank = t->base.rank, .size = t->base.size, .sockets = fds->sockets, .checksum = config->checksum,
-                      .events = {t, link_ended, nonsense}, .on_entry = config->on_entry, .on_entry_ctx = config->ctx};
+    *e = (cst_engine){.rank = t->base.rank,
+                      .size = t->base.size,
+                      .sockets = fds->sockets,
+                      .checksum = config->checksum,
+                      .events = {t, link_ended, nonsense},
+                      .on_entry = config->on_entry,
+                      .on_entry_ctx = config->ctx};
     coset_status status = cst_engine_open(e, fds->data, why);
     if (status)
         return status;
@@ -154,7 +159,8 @@ static int spins_for(const coset_transport_config *config, int rank, int size)
     return local <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
 }
 
-static coset_status create(const coset_oob *oob, const coset_transport_config *config, coset_transport **out, coset_error *why)
+static coset_status create(const coset_oob *oob, const coset_transport_config *config, coset_transport **out,
+                           coset_error *why)
 {
     cst_mesh_fds fds;
     int sockets = 1;
@@ -253,7 +259,8 @@ static coset_status irecv(coset_transport *transport, coset_msg *msg)
     if (!check_msg(t, msg, &bytes))
         return msg->status = COSET_ERR_ARGUMENT;
     cst_fate fate = cst_watch_fate(t->watch, msg->peer);
-    bool may_arrive = fate == CST_LIVES || (fate == CST_DEPARTED && cst_engine_may_arrive(&t->engine, msg->peer, msg->op, msg->tag));
+    bool may_arrive =
+        fate == CST_LIVES || (fate == CST_DEPARTED && cst_engine_may_arrive(&t->engine, msg->peer, msg->op, msg->tag));
     if (!may_arrive)
         return msg->status = COSET_ERR_PEER;
     cst_engine_receive(&t->engine, msg, bytes);
@@ -352,7 +359,8 @@ static void *control(const coset_transport *transport, int rank)
     return NULL;
 }
 
-static coset_status alloc_segment(coset_transport *transport, const coset_oob *oob, size_t bytes, void **ptr, coset_error *why)
+static coset_status alloc_segment(coset_transport *transport, const coset_oob *oob, size_t bytes, void **ptr,
+                                  coset_error *why)
 {
     (void)transport;
     (void)oob;
@@ -383,13 +391,15 @@ static void *map(coset_transport *transport, int peer, const coset_location *loc
     return NULL;
 }
 
-static coset_status get(coset_transport *transport, int peer, const coset_location *from, size_t offset, void *to, size_t bytes)
+static coset_status get(coset_transport *transport, int peer, const coset_location *from, size_t offset, void *to,
+                        size_t bytes)
 {
     (void)transport, (void)peer, (void)from, (void)offset, (void)to, (void)bytes;
     return COSET_ERR_UNSUPPORTED;
 }
 
-static coset_status put(coset_transport *transport, int peer, const coset_location *to, size_t offset, const void *from, size_t bytes)
+static coset_status put(coset_transport *transport, int peer, const coset_location *to, size_t offset, const void *from,
+                        size_t bytes)
 {
     (void)transport, (void)peer, (void)to, (void)offset, (void)from, (void)bytes;
     return COSET_ERR_UNSUPPORTED;
