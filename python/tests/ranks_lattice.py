@@ -160,7 +160,7 @@ def case_channels_last() -> None:
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Conv2d(16, 32, 3), torch.nn.ReLU(), torch.nn.Conv2d(32, 32, 3))
     model = model.to(memory_format=torch.channels_last)
-    plain, (ddp, state) = DistributedDataParallel(copy.deepcopy(model)), wrap(model, bits=8)
+    plain, (ddp, state) = DistributedDataParallel(copy.deepcopy(model)), wrap(model, bits=12)
     x = torch.randn(2, 16, 8, 8, generator=torch.Generator().manual_seed(RANK)).to(memory_format=torch.channels_last)
     for m in (plain, ddp):
         m(x).square().mean().backward()
@@ -171,7 +171,7 @@ def case_channels_last() -> None:
 
 
 def case_average_without_ddp() -> None:
-    model, state = mlp(), LatticeState(objective="bits", bits=8)
+    model, state = mlp(), LatticeState(objective="bits", bits=12)
     loss_of(model, batch(0)).backward()
     mine = gradients(model)
     state.average(model.parameters())
@@ -179,6 +179,21 @@ def case_average_without_ddp() -> None:
         dist.all_reduce(own)
         assert (got - own / SIZE).norm() < 0.05 * own.norm()
     assert_identical(*gradients(model))
+
+
+def case_homomorphic() -> None:
+    """One all_reduce of codes."""
+    ddp, state = wrap(mlp(), mode="homomorphic")
+    optimizer = torch.optim.Adam(ddp.parameters(), lr=1e-3)
+    losses = []
+    for step in range(30):
+        optimizer.zero_grad()
+        loss = loss_of(ddp, batch(step))
+        loss.backward()
+        losses.append(loss.item())
+        optimizer.step()
+    assert_identical(*ddp.module.parameters())
+    assert losses[-1] < 0.95 * losses[0], losses
 
 
 def case_infinite_gradients_arrive_everywhere() -> None:
