@@ -24,6 +24,21 @@ static void copy(void *to, const void *from, size_t bytes)
         memmove(to, from, bytes); /* in place, the own block may be where it belongs */
 }
 
+/* Bytes of this rank's slot that the others read. */
+static size_t read_by_others(const coset_comm *c, const cst_call *call, size_t block)
+{
+    size_t others = (size_t)c->size - 1;
+    switch (call->kind) {
+    case CST_ALLREDUCE:
+    case CST_ALLGATHER:
+    case CST_ALLTOALL:
+    case CST_REDUCE_SCATTER: return block * others; /* of the last two each reads its own block */
+    case CST_BROADCAST: return c->rank == call->root ? block * others : 0;
+    case CST_REDUCE: return c->rank == call->root ? 0 : block;
+    default: return 0;
+    }
+}
+
 coset_status cst_flat_work(coset_comm *c, const cst_operation *op)
 {
     const cst_call *call = &op->call;
@@ -47,7 +62,6 @@ coset_status cst_flat_work(coset_comm *c, const cst_operation *op)
     case CST_BROADCAST: copy(recv, cst_shared_source(c, op, call->root), block); break;
     default: break; /* a barrier is over when all have entered */
     }
-    size_t bytes = cst_call_send_bytes(call, c->rank, c->size);
-    c->direct_sent += bytes * (size_t)(c->size - 1);
+    c->direct_sent += read_by_others(c, call, block);
     return COSET_OK;
 }
