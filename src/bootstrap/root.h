@@ -33,6 +33,7 @@ coset_status cst_root_welcome(cst_root *root, cst_deadline deadline, coset_error
 /* One gathering. */
 coset_status cst_root_gather(cst_root *root, const void *send, void *recv, size_t bytes, cst_deadline deadline,
                              coset_error *why);
-/* An address of this host at which a rank of elsewhere reached it, else any that was used; length 0: local sockets only. */
+/* An address of this host at which a rank of elsewhere reached it, else any that was used; length 0: local sockets
+ * only. */
 cst_addr cst_root_address(const cst_root *root);
 #endif

@@ -63,8 +63,8 @@ void cst_hello_answer(int fd, cst_verdict verdict);
 bool cst_hello_choose(int fd);
 /* Are the `got` bytes the beginning of a choice? */
 bool cst_hello_is_choice(const uint8_t *in, size_t got);
-/* Sends our hello on a new connection, waits for the answer and chooses it. PEER: no coset process, or one that closed the
- * connection (which another try may mend); MISMATCH: a coset process that refuses us; LATE. */
+/* Sends our hello on a new connection, waits for the answer and chooses it. PEER: no coset process, or one that
+ * closed the connection (which another try may mend); MISMATCH: a coset process that refuses us; LATE. */
 coset_status cst_hello_exchange(int fd, const cst_hello *hello, cst_deadline deadline, coset_error *why);
 /* Reads an answer. OK, or MISMATCH or PEER as above, with the text for it. */
 coset_status cst_hello_judge(int fd, const uint8_t answer[CST_ANSWER_BYTES], coset_error *why);

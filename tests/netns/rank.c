@@ -5,8 +5,8 @@
  *   rank COUNT SECONDS    all-reduces of COUNT f32, again and again, checked, for that long by rank 0's clock
  *   rank 0 SECONDS        joins, and waits for that long without doing anything
  *
- * Prints a line for every stage, "pid P" first, then "joined R of N", "first" after the first operation, and at the end "done OPERATIONS CPU_MS",
- * or "error STATUS peer PEER: TEXT" with exit status 3.
+ * Prints a line for every stage, "pid P" first, then "joined R of N", "first" after the first operation, and at the
+ * end "done OPERATIONS CPU_MS", or "error STATUS peer PEER: TEXT" with exit status 3.
  */
 #include <coset.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One engine against a bare socket in the test's hand: every cut, every cancellation, and bytes that no peer would send. */
+/* One engine against a bare socket in the test's hand: every cut, every cancellation, and bytes that no peer would
+ * send. */
 #include "net/socket.h"
 #include "transport/tcp/engine.h"
 #include "unit.h"

@@ -29,7 +29,8 @@ static void set_number(const char *name, int value)
     setenv(name, text, 1);
 }
 
-/* The name of the job, the same on all hosts: the user's, or one made from the root's address; on one host a random one. */
+/* The name of the job, the same on all hosts: the user's, or one made from the root's address; on one host a random
+ * one. */
 static void name_job(const job_plan *plan)
 {
     char name[300];

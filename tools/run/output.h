@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One stream of one rank: bytes come in any pieces, whole lines go out, each with "[rank] " in front and in one write. */
+/* One stream of one rank: bytes come in any pieces, whole lines go out, each with "[rank] " in front and in one
+ * write. */
 #ifndef COSET_RUN_OUTPUT_H
 #define COSET_RUN_OUTPUT_H
 #include <stdbool.h>

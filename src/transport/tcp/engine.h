@@ -2,14 +2,14 @@
 /*
  * Messages over data connections: the message part of the contract.
  *
- * Each peer has one or more links (connections). A message travels whole over one of them, in turn. Outgoing: a list per
- * link, gathered into as few system calls as fit. Incoming: a link reads a head, finds the posted receive with its (op,
- * tag), and scatters the payload straight into the receiver's memory.
+ * Each peer has one or more links (connections). A message travels whole over one of them, in turn. Outgoing: a list
+ * per link, gathered into as few system calls as fit. Incoming: a link reads a head, finds the posted receive with
+ * its (op, tag), and scatters the payload straight into the receiver's memory.
  *
- * What nobody has posted a receive for yet is kept if it is small, up to CST_EARLY_BYTES per peer. Else the link is held:
- * it is left in the kernel, so that the sender waits, and costs no copy when the receive comes. But a held link also
- * holds up what is behind. So when nothing has moved for CST_QUIET_TURNS, and a receive from that peer waits, the held
- * message is kept after all, whatever its size: what is waited for may be behind it.
+ * What nobody has posted a receive for yet is kept if it is small, up to CST_EARLY_BYTES per peer. Else the link is
+ * held: it is left in the kernel, so that the sender waits, and costs no copy when the receive comes. But a held link
+ * also holds up what is behind. So when nothing has moved for CST_QUIET_TURNS, and a receive from that peer waits,
+ * the held message is kept after all, whatever its size: what is waited for may be behind it.
  *
  * Not thread-safe: the driver calls. No function blocks.
  */
@@ -127,11 +127,11 @@ void cst_engine_close(cst_engine *e);
 void cst_engine_send(cst_engine *e, coset_msg *msg, size_t bytes);
 void cst_engine_receive(cst_engine *e, coset_msg *msg, size_t bytes);
 void cst_engine_cancel(cst_engine *e, coset_msg *msg);
-/* Takes in what epoll says, waiting at most timeout_ms. Returns how many events there were; *other tells whether an event
- * of the owner's (data.ptr NULL) was among them. */
+/* Takes in what epoll says, waiting at most timeout_ms. Returns how many events there were; *other tells whether an
+ * event of the owner's (data.ptr NULL) was among them. */
 int cst_engine_poll(cst_engine *e, int timeout_ms, bool *other);
-/* Instead of asking epoll: takes the links on which something is waited for as readable, if they are few. False if epoll
- * has to be asked. */
+/* Instead of asking epoll: takes the links on which something is waited for as readable, if they are few. False if
+ * epoll has to be asked. */
 bool cst_engine_try_links(cst_engine *e);
 /* Moves what can be moved; e->moved tells whether anything was. */
 void cst_engine_move(cst_engine *e);

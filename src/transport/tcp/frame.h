@@ -47,8 +47,8 @@ enum { CST_RECORD_BEAT = 1, CST_RECORD_NOTICE = 2 };
 /* Returns the length of the record: CST_RECORD_BYTES, with a notice CST_RECORD_BYTES + CST_NOTICE_BYTES. */
 size_t cst_beat_write(uint8_t out[CST_RECORD_BYTES]);
 size_t cst_notice_write(const coset_notice *notice, uint8_t out[CST_RECORD_BYTES + CST_NOTICE_BYTES]);
-/* What the first `got` bytes are: the length of a whole record (*is_notice tells which, *notice is filled in), 0 if more
- * bytes are needed, -1 if they are no record. The notice's numbers are not judged, but its text is terminated and
- * printable. */
+/* What the first `got` bytes are: the length of a whole record (*is_notice tells which, *notice is filled in), 0 if
+ * more bytes are needed, -1 if they are no record. The notice's numbers are not judged, but its text is terminated
+ * and printable. */
 int cst_record_read(const uint8_t *in, size_t got, bool *is_notice, coset_notice *notice);
 #endif

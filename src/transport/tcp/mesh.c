@@ -175,8 +175,8 @@ static coset_status missing_rank(const builder *b, coset_status status, coset_er
     return status;
 }
 
-/* Fills in what to wait for. Order: the gate, the races, the control connections that stand (whose end is all that is of
- * interest). Returns the number of entries, 0 without memory. */
+/* Fills in what to wait for. Order: the gate, the races, the control connections that stand (whose end is all that is
+ * of interest). Returns the number of entries, 0 without memory. */
 static int fill_poll_set(builder *b, int *races_at, int *controls_at, cst_deadline *until)
 {
     int wanted = cst_gate_poll_count(&b->gate) + RACES * CST_ROUTES + b->size;

@@ -18,8 +18,8 @@ typedef struct {
 } cst_offer;
 
 /* Collective: chooses this rank's addresses (COSET_IFNAME; else the one that reached the root, if config->address tells
- * it; else all), listens there, and exchanges offers. *listener is the caller's, *all[size] is malloc'd. On failure every
- * rank fails: ARGUMENT if a rank offers only loopback to ranks on other hosts, and what net/ gives. */
+ * it; else all), listens there, and exchanges offers. *listener is the caller's, *all[size] is malloc'd. On failure
+ * every rank fails: ARGUMENT if a rank offers only loopback to ranks on other hosts, and what net/ gives. */
 coset_status cst_offer_exchange(const coset_oob *oob, const coset_transport_config *config, int *listener,
                                 cst_offer **all, coset_error *why);
 /* The routes from a rank to one that has made this offer. Loopback only within a host. */

@@ -6,7 +6,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Of one system call: so much that its cost does not count, so little that what arrives meanwhile does not wait long. */
+/* Of one system call: so much that its cost does not count, so little that what arrives meanwhile does not wait long.
+ * */
 #define BATCH_BYTES    (512u << 10)
 #define BATCH_MESSAGES 8
 #define BATCH_PIECES   64

@@ -21,10 +21,11 @@
 #include <time.h>
 #include <unistd.h>
 
-/* Measured over loopback and 1 Gbit/s (docs/performance.md): smaller pieces cost calls, larger ones leave the caches. */
+/* Measured over loopback and 1 Gbit/s (docs/performance.md): smaller pieces cost calls, larger ones leave the caches.
+ * */
 #define SEGMENT_BYTES (256u << 10)
-/* idle() returns so many times before it sleeps, after so many looks each, about 50 us in all: waking a sleeper takes 30
- * to 40. Where ranks share cores it sleeps at once, since every look is taken from the rank that is waited for. */
+/* idle() returns so many times before it sleeps, after so many looks each, about 50 us in all: waking a sleeper takes
+ * 30 to 40. Where ranks share cores it sleeps at once, since every look is taken from the rank that is waited for. */
 #define SPINS 20
 #define LOOKS 8
 /* Every so many turns epoll is asked, even if the links that matter can be tried directly. */
