@@ -22,7 +22,8 @@ static cst_plan plan_of(const coset_comm *c, const cst_call *call)
                       .segment_bytes = c->caps.segment_bytes,
                       .max_message = c->caps.max_message,
                       .rank_order = c->settings.rank_order != 0,
-                      .hosts = cst_hier_possible(c)};
+                      .hosts = cst_hier_possible(c),
+                      .network = c->nodes.nodes > 1};
 }
 
 /* ---- one rank ---- */

@@ -19,6 +19,7 @@ typedef struct {
     size_t max_message;   /* no message is longer; 0: no limit */
     bool rank_order;      /* sums must be taken in rank order */
     bool hosts;           /* there are several hosts, one of them with several ranks (select.h: hier) */
+    bool network;         /* there are several hosts */
 } cst_plan;
 
 /* Length of messages where the transport names none: the best over loopback sockets. */

@@ -56,6 +56,21 @@ static void what_is_asked_for_is_taken(void **state)
     assert_int_equal(cst_select(&plan, CST_ALGO_RING), CST_ALGO_RD);
 }
 
+/* Between hosts one sender at a time to each; within one a round costs more than the bytes. */
+static void several_hosts_have_rows_of_their_own(void **state)
+{
+    (void)state;
+    cst_plan plan = allreduce(4, 1 << 20, COSET_F32);
+    assert_int_equal(cst_select(&plan, CST_ALGO_AUTO), CST_ALGO_DIRECT);
+    plan.network = true;
+    assert_int_equal(cst_select(&plan, CST_ALGO_AUTO), CST_ALGO_RING);
+    plan.rank_order = true; /* a promise counts for more than the time */
+    assert_int_equal(cst_select(&plan, CST_ALGO_AUTO), CST_ALGO_DIRECT);
+    plan = allreduce(4, 1, COSET_BF16);
+    plan.network = true;
+    assert_int_equal(cst_select(&plan, CST_ALGO_AUTO), CST_ALGO_FLAT); /* 16 bits on the wire */
+}
+
 static bool in_rank_order(cst_algo algo)
 {
     return algo == CST_ALGO_DIRECT || algo == CST_ALGO_FLAT || algo == CST_ALGO_NAIVE;
@@ -115,6 +130,7 @@ int main(void)
         cmocka_unit_test(names_go_there_and_back),
         cmocka_unit_test(preconditions_say_what_can),
         cmocka_unit_test(what_is_asked_for_is_taken),
+        cmocka_unit_test(several_hosts_have_rows_of_their_own),
         cmocka_unit_test(auto_keeps_promises_and_has_a_builder),
         cmocka_unit_test(what_has_no_builder_is_unsupported),
         cmocka_unit_test(short_vectors_go_flat_and_long_ones_do_not),
