@@ -47,7 +47,7 @@ static const row rows[] = {
     {{"death_of_two", test_death_of_two, true, NULL}, PROCESSES, "5"},
     {{"stopped_is_not_dead", test_stopped_is_not_dead, false, NULL}, PROCESSES, "3"},
 };
-enum { ROWS = sizeof rows / sizeof *rows, TIMEOUT_S = 60, CASES = 256 };
+enum { ROWS = sizeof rows / sizeof *rows, TIMEOUT_S = 150, CASES = 256 };
 
 typedef struct {
     char name[96];
