@@ -33,15 +33,15 @@ typedef struct {
 typedef struct {
     uint32_t block;
     bool complete, wide, exact;
-    int unit;      /* values are in units of 2^unit */
+    int unit;        /* values are in units of 2^unit */
     float *memory;   /* of x */
     const float **x; /* [rank]: n rotated values; not if wide or exact */
-    double *w;     /* [rank][n]: rotated (wide), or [rank][count]: original (exact) */
-    double *error; /* per rank: squared error per coordinate of its vector (original domain) */
-    double *step;  /* per rank: of its code, or of its refinement; 0: exact */
-    double *base;  /* per rank: step of its code, whether refined or not */
-    uint8_t *code; /* per rank: CST_CODE_E8 or another: what shape its error has */
-    float *sum;    /* [n], not if wide or exact */
+    double *w;       /* [rank][n]: rotated (wide), or [rank][count]: original (exact) */
+    double *error;   /* per rank: squared error per coordinate of its vector (original domain) */
+    double *step;    /* per rank: of its code, or of its refinement; 0: exact */
+    double *base;    /* per rank: step of its code, whether refined or not */
+    uint8_t *code;   /* per rank: CST_CODE_E8 or another: what shape its error has */
+    float *sum;      /* [n], not if wide or exact */
     uint32_t corrected;
 } cst_gathered;
 

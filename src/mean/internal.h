@@ -16,16 +16,16 @@ typedef struct cst_protocol cst_protocol;
 struct coset_mean {
     int rank, size;
     const cst_protocol *protocol;
-    cst_plan_options plan;  /* `element` is filled in per call */
+    cst_plan_options plan; /* `element` is filled in per call */
     uint64_t seed;
-    uint64_t agreement;     /* hash of size and options */
+    uint64_t agreement; /* hash of size and options */
     uint32_t calls;
-    int open;               /* rounds under way */
+    int open; /* rounds under way */
     cst_track track;
     coset_error error;
     cst_tools *tools;
     cst_pool pool;
-    void *settings;         /* the protocol's own, freed by it */
+    void *settings; /* the protocol's own, freed by it */
 };
 
 struct coset_round {
@@ -36,10 +36,10 @@ struct coset_round {
     cst_tensor **tensors;   /* per span */
     cst_stream_root *roots; /* per span */
     cst_layout layout;
-    cst_vector vector;      /* loaded if the protocol asks for it */
+    cst_vector vector; /* loaded if the protocol asks for it */
     uint32_t call;
-    uint64_t agreement;     /* of the mean, the spans and what is tracked of them */
-    void *state;            /* the protocol's */
+    uint64_t agreement; /* of the mean, the spans and what is tracked of them */
+    void *state;        /* the protocol's */
     coset_status status;
     bool finished;
     coset_mean_report report;
@@ -47,13 +47,13 @@ struct coset_round {
 
 struct cst_protocol {
     const char *name;
-    bool blocks;  /* works on rotated blocks: round->vector is loaded before begin */
+    bool blocks; /* works on rotated blocks: round->vector is loaded before begin */
     /* Checks the options that concern it, at creation; NULL: none do. May set mean->settings. */
     coset_status (*configure)(coset_mean *mean, const coset_mean_options *options, coset_error *why);
     coset_status (*begin)(coset_round *round);
     /* Takes in the last transfer, fills `xfer` with the next. COSET_XFER_DONE once the outputs are complete. */
     coset_status (*next)(coset_round *round, coset_xfer *xfer);
-    void (*end)(coset_round *round); /* frees round->state, which may be NULL */
+    void (*end)(coset_round *round);   /* frees round->state, which may be NULL */
     void (*destroy)(coset_mean *mean); /* frees mean->settings; NULL if there are none */
 };
 
@@ -62,6 +62,6 @@ extern const cst_protocol cst_star, cst_sublinear, cst_tree, cst_robust, cst_hom
 extern const cst_protocol cst_codec_star; /* sharded-star with a baseline codec */
 
 /* Counts a transfer in the report and hands it out. */
-coset_status cst_hand_out(coset_round *round, coset_xfer *xfer, coset_xfer_kind kind, const void *send, void *recv, size_t bytes,
-                          coset_dtype unit);
+coset_status cst_hand_out(coset_round *round, coset_xfer *xfer, coset_xfer_kind kind, const void *send, void *recv,
+                          size_t bytes, coset_dtype unit);
 #endif

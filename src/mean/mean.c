@@ -15,7 +15,8 @@
 
 /* ---- creation ---- */
 
-static const cst_protocol *const protocols[] = {&cst_sharded_star, &cst_star, &cst_tree, &cst_robust, &cst_sublinear, &cst_homomorphic};
+static const cst_protocol *const protocols[] = {&cst_sharded_star, &cst_star,      &cst_tree,
+                                                &cst_robust,       &cst_sublinear, &cst_homomorphic};
 
 static const cst_protocol *protocol_named(const char *name)
 {
@@ -33,8 +34,8 @@ static bool number_in(double x, double low, double high)
 static coset_status check_numbers(const coset_mean_options *o, coset_error *why)
 {
     if (o->error_budget != 0 && !number_in(o->error_budget, 1e-6, 1e3))
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "error_budget %g: 0.05 is 5 %% of the sampling variance; 1e-6 to 1000",
-                        o->error_budget);
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1,
+                        "error_budget %g: 0.05 is 5 %% of the sampling variance; 1e-6 to 1000", o->error_budget);
     if (o->bits != 0 && !number_in(o->bits, 0.25, 32))
         return cst_fail(why, COSET_ERR_ARGUMENT, -1, "bits %g: bits per coordinate and phase, 0.25 to 32", o->bits);
     if (!number_in(o->y, 0, 1e300) || !number_in(o->sigma, 0, 1e300) || !number_in(o->link_gbps, 0, 1e9))
@@ -47,9 +48,13 @@ static coset_status check_numbers(const coset_mean_options *o, coset_error *why)
 /* "lattice", "lattice:z", ... into the planner's options. */
 static coset_status choose_codec(coset_mean *mean, const char *codec, coset_error *why)
 {
-    static const struct { const char *name; unsigned may; bool exact; } codecs[] = {
-        {"lattice", CST_MAY_ALL, false},           {"lattice:z", CST_MAY_Z, false},
-        {"lattice:e8", CST_MAY_E8, false},         {"lattice:entropy", CST_MAY_ENTROPY, false},
+    static const struct {
+        const char *name;
+        unsigned may;
+        bool exact;
+    } codecs[] = {
+        {"lattice", CST_MAY_ALL, false},   {"lattice:z", CST_MAY_Z, false},
+        {"lattice:e8", CST_MAY_E8, false}, {"lattice:entropy", CST_MAY_ENTROPY, false},
         {"none", CST_MAY_ALL, true},
     };
     for (size_t i = 0; i < sizeof codecs / sizeof *codecs; i++)
@@ -58,8 +63,10 @@ static coset_status choose_codec(coset_mean *mean, const char *codec, coset_erro
             mean->plan.exact = codecs[i].exact;
             return COSET_OK;
         }
-    return cst_fail(why, COSET_ERR_ARGUMENT, -1, "codec \"%s\": there are lattice, lattice:z, lattice:e8, "
-                    "lattice:entropy, none, eden, qsgd, suresh, terngrad, natural, correlated", codec);
+    return cst_fail(why, COSET_ERR_ARGUMENT, -1,
+                    "codec \"%s\": there are lattice, lattice:z, lattice:e8, "
+                    "lattice:entropy, none, eden, qsgd, suresh, terngrad, natural, correlated",
+                    codec);
 }
 
 /* What the planner aims at, a little under what is allowed: statistics and steps are known to a few percent. */
@@ -78,7 +85,8 @@ static coset_status configure(coset_mean *mean, const coset_mean_options *o, cos
     const char *name = o->protocol ? o->protocol : "sharded-star", *codec = o->codec ? o->codec : "lattice";
     mean->protocol = protocol_named(name);
     if (!mean->protocol)
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "protocol \"%s\": there are sharded-star, star, tree, robust, sublinear and homomorphic", name);
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1,
+                        "protocol \"%s\": there are sharded-star, star, tree, robust, sublinear and homomorphic", name);
     coset_status status = check_numbers(o, why);
     if (!status && cst_codec_known(codec)) {
         if (mean->protocol != &cst_sharded_star)

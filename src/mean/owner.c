@@ -14,8 +14,8 @@
 /* Phase 1's average error may exceed what was planned for by this factor: 0.8 of the budget instead of 0.48. */
 static const double too_coarse = 1.67;
 
-coset_status cst_owner_init(cst_owner *o, const cst_listener *listen, uint32_t first, uint32_t end, const uint8_t *current,
-                            cst_pool *pool)
+coset_status cst_owner_init(cst_owner *o, const cst_listener *listen, uint32_t first, uint32_t end,
+                            const uint8_t *current, cst_pool *pool)
 {
     *o = (cst_owner){.listen = *listen, .first = first, .end = end, .current = current, .pool = pool};
     int ranks = listen->shared->options.rules.ranks;
@@ -55,7 +55,7 @@ typedef struct {
     double largest_step; /* of phase 1 as it is now, and of the base codes that refinements refer to */
     double largest_base;
     double average_error;
-    cst_plan plan;       /* for d2 = planned_d2 */
+    cst_plan plan; /* for d2 = planned_d2 */
     double planned_d2;
 } block_now;
 

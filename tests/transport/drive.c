@@ -93,8 +93,8 @@ coset_status wait_msg(rank_env *e, coset_msg *msg)
     for (int turns = 0; msg->status == COSET_IN_PROGRESS; turns++) {
         drive(e);
         if (cst_deadline_passed(end) && turns > FEW_TURNS)
-            rank_fail(__FILE__, __LINE__, "no outcome: peer %d, op %llu, tag %u", msg->peer, (unsigned long long)msg->op,
-                      msg->tag);
+            rank_fail(__FILE__, __LINE__, "no outcome: peer %d, op %llu, tag %u", msg->peer,
+                      (unsigned long long)msg->op, msg->tag);
     }
     return msg->status;
 }
