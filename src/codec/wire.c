@@ -6,21 +6,28 @@
 #include "codec/model.h"
 #include "kernels/pack/pack.h"
 
+#include <endian.h>
+
 static const uint8_t magic[4] = {'C', 'S', 'T', 'F'};
+
+static inline uint64_t hash_word(uint64_t h, uint64_t w)
+{
+    h = (h ^ w) * 0xD6E8FEB86659FD93u; /* odd: a bijection, so that no single damaged word goes unseen */
+    return h ^ h >> 32;
+}
 
 uint64_t cst_bytes_hash(const void *bytes, size_t n, uint64_t seed)
 {
     const uint8_t *p = bytes;
-    uint64_t h = seed ^ (uint64_t)n * 0x9E3779B97F4A7C15u;
-    while (n) {
-        uint64_t w = 0;
-        size_t k = n < 8 ? n : 8;
-        for (size_t i = 0; i < k; i++)
-            w |= (uint64_t)p[i] << (8 * i);
-        h = (h ^ w) * 0xD6E8FEB86659FD93u; /* odd: a bijection, so that no single damaged word goes unseen */
-        h ^= h >> 32;
-        p += k;
-        n -= k;
+    uint64_t h = seed ^ (uint64_t)n * 0x9E3779B97F4A7C15u, w;
+    for (; n >= 8; n -= 8, p += 8) {
+        memcpy(&w, p, 8);
+        h = hash_word(h, le64toh(w));
+    }
+    if (n) {
+        w = 0;
+        memcpy(&w, p, n);
+        h = hash_word(h, le64toh(w));
     }
     h *= 0xD6E8FEB86659FD93u;
     return h ^ h >> 29;

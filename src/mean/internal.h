@@ -59,6 +59,7 @@ struct cst_protocol {
 
 extern const cst_protocol cst_sharded_star;
 extern const cst_protocol cst_star, cst_sublinear, cst_tree, cst_robust, cst_homomorphic;
+extern const cst_protocol cst_plain;      /* sharded-star without compression */
 extern const cst_protocol cst_codec_star; /* sharded-star with a baseline codec */
 
 /* Counts a transfer in the report and hands it out. */

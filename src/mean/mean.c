@@ -69,6 +69,28 @@ static coset_status choose_codec(coset_mean *mean, const char *codec, coset_erro
                     codec);
 }
 
+/*
+ * The objective "time": seconds per byte of f32 that one core needs for a whole call (rotation, codes of both phases, all
+ * else), AVX2, data in DRAM, from `coset bench codec` and `bench kernels`. Constants, since all ranks must choose alike.
+ */
+static const struct { double z, e8_or_entropy; } codec_cost = {0.65e-9, 0.95e-9};
+static const double usual_bits = 8.5; /* of both phases, at the default budget */
+
+/* Plain f32 or codes, and how many bits the quicker code for Z is worth per phase. */
+static coset_status choose_by_time(coset_mean *mean, const coset_mean_options *o, coset_error *why)
+{
+    if (o->objective != COSET_OBJECTIVE_TIME)
+        return COSET_OK;
+    if (!(o->link_gbps > 0))
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "objective time needs link_gbps, what the link carries each way");
+    double per_byte = 1e-9 / o->link_gbps, share = (mean->size - 1.0) / mean->size;
+    double plain = 2 * share * per_byte, coded = usual_bits / 32 * share * per_byte + codec_cost.z;
+    if (plain <= coded && mean->protocol == &cst_sharded_star)
+        mean->protocol = &cst_plain;
+    mean->plan.rules.second_price = (codec_cost.e8_or_entropy - codec_cost.z) * 4 / (per_byte / 8) / 2;
+    return COSET_OK;
+}
+
 /* What the planner aims at, a little under what is allowed: statistics and steps are known to a few percent. */
 static const double budget_used = 0.96;
 
@@ -103,6 +125,11 @@ static coset_status configure(coset_mean *mean, const coset_mean_options *o, cos
     mean->plan.bits = 2 * o->bits;
     mean->seed = o->seed;
     mean->agreement = hash_options(mean, o, codec);
+    status = choose_by_time(mean, o, why);
+    if (status)
+        return status;
+    if (mean->plan.exact && mean->protocol == &cst_sharded_star)
+        mean->protocol = &cst_plain;
     return mean->protocol->configure ? mean->protocol->configure(mean, o, why) : COSET_OK;
 }
 
