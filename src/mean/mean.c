@@ -73,7 +73,9 @@ static coset_status choose_codec(coset_mean *mean, const char *codec, coset_erro
  * The objective "time": seconds per byte of f32 that one core needs for a whole call (rotation, codes of both phases, all
  * else), AVX2, data in DRAM, from `coset bench codec` and `bench kernels`. Constants, since all ranks must choose alike.
  */
-static const struct { double z, e8_or_entropy; } codec_cost = {0.65e-9, 0.95e-9};
+static const struct {
+    double z, e8_or_entropy;
+} codec_cost = {0.65e-9, 0.95e-9};
 static const double usual_bits = 8.5; /* of both phases, at the default budget */
 
 /* Plain f32 or codes, and how many bits the quicker code for Z is worth per phase. */

@@ -68,8 +68,12 @@ static void copy_elements(const coset_round *round, size_t begin, size_t end, ui
 
 static cst_frame_header header_of(const coset_round *round, int pass, int sender, int receiver)
 {
-    return (cst_frame_header){.kind = CST_FRAME_VECTOR, .round = (uint16_t)pass, .sender = (uint16_t)sender,
-                              .receiver = (uint16_t)receiver, .call = round->call, .agreement = round->agreement};
+    return (cst_frame_header){.kind = CST_FRAME_VECTOR,
+                              .round = (uint16_t)pass,
+                              .sender = (uint16_t)sender,
+                              .receiver = (uint16_t)receiver,
+                              .call = round->call,
+                              .agreement = round->agreement};
 }
 
 static coset_status plain_begin(coset_round *round)
@@ -106,7 +110,8 @@ static coset_status open_frame(const coset_round *round, int pass, int sender, i
     const plain *s = state_of(round);
     cst_reader body;
     cst_frame_header want = header_of(round, pass, sender, receiver);
-    coset_status status = cst_brief_open(s->recv + s->bytes * (size_t)sender, s->bytes, &want, &body, &round->mean->error);
+    coset_status status =
+        cst_brief_open(s->recv + s->bytes * (size_t)sender, s->bytes, &want, &body, &round->mean->error);
     *elements = body.at;
     return status;
 }
@@ -203,14 +208,10 @@ static coset_status take_down(coset_round *round)
 static coset_status plain_next(coset_round *round, coset_xfer *xfer)
 {
     switch (state_of(round)->at) {
-    case AT_START:
-        return send_up(round, xfer);
-    case AT_UP:
-        return send_down(round, xfer);
-    case AT_DOWN:
-        return take_down(round);
-    default:
-        return COSET_OK;
+    case AT_START: return send_up(round, xfer);
+    case AT_UP: return send_down(round, xfer);
+    case AT_DOWN: return take_down(round);
+    default: return COSET_OK;
     }
 }
 

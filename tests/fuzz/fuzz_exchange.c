@@ -142,12 +142,16 @@ static void run_call(job *j, const coset_span *spans, coset_dtype dtype)
 
 static coset_mean_options choose_options(cst_reader *input)
 {
-    static const struct { const char *protocol, *codec; double bits, y, sigma; } choices[] = {
-        {NULL, NULL, 0, 0, 0},        {NULL, "lattice:z", 0, 0, 0},     {NULL, "lattice:e8", 4, 0, 0},
-        {NULL, "lattice:entropy", 0, 0, 0}, {NULL, "eden", 3, 0, 0},    {NULL, "suresh:rotated", 3, 0, 0},
-        {NULL, "correlated", 2, 0, 0}, {NULL, "none", 0, 0, 0},         {"homomorphic", NULL, 0, 0, 0},
-        {"star", NULL, 4, 100, 0},    {"tree", NULL, 8, 100, 0},        {"robust", NULL, 0, 0, 10},
-        {"sublinear", NULL, 1, 50, 0}, {NULL, NULL, 0, 0, 0}};
+    static const struct {
+        const char *protocol, *codec;
+        double bits, y, sigma;
+    } choices[] = {{NULL, NULL, 0, 0, 0},          {NULL, "lattice:z", 0, 0, 0},
+                   {NULL, "lattice:e8", 4, 0, 0},  {NULL, "lattice:entropy", 0, 0, 0},
+                   {NULL, "eden", 3, 0, 0},        {NULL, "suresh:rotated", 3, 0, 0},
+                   {NULL, "correlated", 2, 0, 0},  {NULL, "none", 0, 0, 0},
+                   {"homomorphic", NULL, 0, 0, 0}, {"star", NULL, 4, 100, 0},
+                   {"tree", NULL, 8, 100, 0},      {"robust", NULL, 0, 0, 10},
+                   {"sublinear", NULL, 1, 50, 0},  {NULL, NULL, 0, 0, 0}};
     unsigned c = cst_get8(input) % (sizeof choices / sizeof *choices);
     coset_mean_options o = COSET_MEAN_OPTIONS_INIT;
     o.protocol = choices[c].protocol;
@@ -177,7 +181,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     for (int call = 0; call < CALLS; call++) {
         for (int r = 0; r < j.ranks; r++)
             for (size_t i = 0; i < dim; i++) {
-                double v = mean * (double)(i * 7 % 13) + spread * (double)((i * 31 + (size_t)r * 17 + (size_t)call) % 11);
+                double v =
+                    mean * (double)(i * 7 % 13) + spread * (double)((i * 31 + (size_t)r * 17 + (size_t)call) % 11);
                 if (dtype == COSET_F64)
                     x[r][i] = v;
                 else

@@ -157,8 +157,9 @@ static void bytes_on_the_wire_are_those_reported(void **state)
     run_all(w, COSET_F32);
     for (int r = 0; r < RANKS; r++) {
         assert_int_equal(w[r].status, COSET_OK);
-        printf("rank %d: %llu bytes sent, %llu received; reported %.0f, %.0f\n", r, (unsigned long long)w[r].stats.sent_bytes,
-               (unsigned long long)w[r].stats.received_bytes, w[r].sent / 8, w[r].received / 8);
+        printf("rank %d: %llu bytes sent, %llu received; reported %.0f, %.0f\n", r,
+               (unsigned long long)w[r].stats.sent_bytes, (unsigned long long)w[r].stats.received_bytes, w[r].sent / 8,
+               w[r].received / 8);
         assert_true(fabs((double)w[r].stats.sent_bytes / (w[r].sent / 8) - 1) < 0.01);
         if (w[r].stats.received_bytes)
             assert_true(fabs((double)w[r].stats.received_bytes / (w[r].received / 8) - 1) < 0.01);

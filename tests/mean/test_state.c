@@ -64,7 +64,8 @@ static void damaged_and_foreign_states_are_refused(void **state)
 {
     (void)state;
     coset_mean_options o = options_with(0.05, 4), other = options_with(0.06, 4);
-    field *a = field_make(RANKS, DIM, &o, 1), *b = field_make(RANKS, DIM, &other, 1), *fewer = field_make(2, DIM, &o, 1);
+    field *a = field_make(RANKS, DIM, &o, 1), *b = field_make(RANKS, DIM, &other, 1),
+          *fewer = field_make(2, DIM, &o, 1);
     field_fill(a, FIELD_GAUSS, 3, 1);
     field_average(a);
     size_t bytes;
@@ -112,8 +113,11 @@ static void processors_may_differ(void **state)
 {
     (void)state;
     const cst_cpu best = cst_cpu_level(), levels[] = {CST_CPU_SCALAR, CST_CPU_AVX2, CST_CPU_AVX512, CST_CPU_NEON};
-    const struct { const char *protocol, *codec; double mean; } cases[] = {
-        {NULL, NULL, 0}, {NULL, NULL, 10}, {NULL, NULL, 1e6}, {NULL, "lattice:z", 3}, {"homomorphic", NULL, 10}, {NULL, "eden", 0}};
+    const struct {
+        const char *protocol, *codec;
+        double mean;
+    } cases[] = {{NULL, NULL, 0},        {NULL, NULL, 10},          {NULL, NULL, 1e6},
+                 {NULL, "lattice:z", 3}, {"homomorphic", NULL, 10}, {NULL, "eden", 0}};
     for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
         coset_mean_options o = options_with(0.05, 4);
         o.protocol = cases[i].protocol;
@@ -134,7 +138,8 @@ static void processors_may_differ(void **state)
             field_result r = field_average(f);
             assert_true(r.identical);
         }
-        printf("%d levels, %s, mean %g: the same bits\n", differ, cases[i].codec ? cases[i].codec : "lattice", cases[i].mean);
+        printf("%d levels, %s, mean %g: the same bits\n", differ, cases[i].codec ? cases[i].codec : "lattice",
+               cases[i].mean);
         field_free(f);
     }
 }
@@ -148,8 +153,8 @@ static void misuse_is_refused(void **state)
     coset_xfer x = COSET_XFER_INIT;
     float a[100] = {0}, b[100];
     assert_int_equal(coset_mean_create(0, 2, &o, &mean, NULL), COSET_OK);
-    coset_span twice[2] = {{7, a, b, 50}, {7, a + 50, b + 50, 50}}, overlap = {7, a, a + 1, 50}, null = {7, NULL, b, 50},
-               good = {7, a, b, 100};
+    coset_span twice[2] = {{7, a, b, 50}, {7, a + 50, b + 50, 50}}, overlap = {7, a, a + 1, 50},
+               null = {7, NULL, b, 50}, good = {7, a, b, 100};
     assert_int_equal(coset_mean_begin(mean, twice, 2, COSET_F32, &round), COSET_ERR_ARGUMENT);
     assert_int_equal(coset_mean_begin(mean, &overlap, 1, COSET_F32, &round), COSET_ERR_ARGUMENT);
     assert_int_equal(coset_mean_begin(mean, &null, 1, COSET_F32, &round), COSET_ERR_ARGUMENT);
@@ -164,7 +169,7 @@ static void misuse_is_refused(void **state)
     assert_int_equal(coset_mean_load(mean, room, 10), COSET_ERR_ARGUMENT);
     assert_int_equal(coset_mean_next(round, &x), COSET_OK);
     assert_int_equal(x.kind, COSET_XFER_ALLTOALL);
-    assert_int_equal(coset_mean_end(round, NULL), COSET_ERR_ARGUMENT); /* not finished */
+    assert_int_equal(coset_mean_end(round, NULL), COSET_ERR_ARGUMENT);               /* not finished */
     assert_int_equal(coset_mean_begin(mean, &good, 1, COSET_F32, &round), COSET_OK); /* free again */
     /* nothing came from the engine: that is no frame */
     assert_int_equal(coset_mean_next(round, &x), COSET_OK);
