@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "bench_ddp/load.h"
 
+#include "common/random.h"
 #include "common/stats.h"
 
 #include <math.h>
@@ -11,28 +12,14 @@
 /* 256 KiB of values: stays in the second-level cache, so that writing a gradient costs its own memory traffic only. */
 enum { POOL = 64 << 10, CHAINS = 16, ROUND = 512 };
 
-/* splitmix64 (Steele, Lea and Flood, 2014) */
-static uint64_t random_next(uint64_t *state)
-{
-    uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
-}
-
-static double uniform(uint64_t *state)
-{
-    return ((double)(random_next(state) >> 11) + 0.5) * 0x1p-53;
-}
-
 int load_create(load *l, load_kind kind, uint64_t seed)
 {
-    const double tau = 6.283185307179586;
+    tool_random r = {seed};
     *l = (load){.kind = kind, .pool = malloc(POOL * sizeof *l->pool)};
     if (!l->pool)
         return -1;
-    for (size_t i = 0; i < POOL; i++) /* Box and Muller */
-        l->pool[i] = (float)(sqrt(-2 * log(uniform(&seed))) * cos(tau * uniform(&seed)));
+    for (size_t i = 0; i < POOL; i++)
+        l->pool[i] = (float)random_gauss(&r);
     return 0;
 }
 
@@ -71,9 +58,9 @@ double load_round_seconds(void)
 
 static void write_gradient(const load *l, uint64_t step, size_t index, float *grad, size_t count)
 {
-    uint64_t state = step << 16 | index;
+    tool_random r = {step << 16 | index};
     for (size_t at = 0; at < count;) {
-        size_t from = random_next(&state) % POOL, n = POOL - from;
+        size_t from = random_next(&r) % POOL, n = POOL - from;
         n = n < count - at ? n : count - at;
         memcpy(grad + at, l->pool + from, n * sizeof *grad);
         at += n;

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "learn/quiz.h"
 
+#include "common/random.h"
+
 #include <stdlib.h>
 #include <string.h>
 
 uint64_t learn_random(uint64_t *seed)
 {
-    uint64_t z = *seed += 0x9e3779b97f4a7c15u;
-    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-    return z ^ z >> 31;
+    tool_random r = {*seed};
+    uint64_t value = random_next(&r);
+    *seed = r.state;
+    return value;
 }
 
 void learn_shuffle(uint64_t *seed, int *places, int n)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/batches.h"
 
-#include "train/random.h"
+#include "common/random.h"
 
 #include <stdlib.h>
 
@@ -50,7 +50,7 @@ static void start_epoch(batches *b, size_t epoch)
 {
     for (size_t i = 0; i < b->shard_size; i++)
         b->shard[i] = (size_t)b->rank + i * (size_t)b->ranks;
-    train_random r = random_stream(b->seed, SHUFFLE_STREAM + epoch * (size_t)b->ranks + (size_t)b->rank);
+    tool_random r = random_stream(b->seed, SHUFFLE_STREAM + epoch * (size_t)b->ranks + (size_t)b->rank);
     random_shuffle(&r, b->shard, b->shard_size);
     b->epoch = epoch;
 }

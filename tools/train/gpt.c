@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/gpt.h"
 
-#include "train/random.h"
+#include "common/random.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -61,7 +61,7 @@ static size_t inputs_of(const gpt *g, int p)
 static void gpt_init(const model *base, uint64_t seed, float *const *weights)
 {
     const gpt *g = (const gpt *)base;
-    train_random r = random_stream(seed, INIT_STREAM);
+    tool_random r = random_stream(seed, INIT_STREAM);
     for (int p = 0; p < base->params; p++) {
         const model_param *param = &base->param[p];
         size_t kind = ((size_t)p - BEFORE_BLOCKS) % PER_BLOCK;
@@ -135,7 +135,7 @@ static model *gpt_create(uint64_t seed, const gpt_size *size)
     }
     for (size_t i = 0; i < windows; i++)
         g->order[i] = i;
-    train_random r = random_stream(seed, SPLIT_STREAM);
+    tool_random r = random_stream(seed, SPLIT_STREAM);
     random_shuffle(&r, g->order, windows);
     name_params(g);
     g->base = (model){size->ops, (int)params, g->params, windows - TEST_WINDOWS, TEST_WINDOWS, size->length};

@@ -9,7 +9,7 @@
  */
 #include "train/digits.h"
 #include "train/model.h"
-#include "train/random.h"
+#include "common/random.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -194,7 +194,7 @@ static int mlp_evaluate(model *base, float *const *weights, model_score *score)
 /* He initialisation (2015), uniform: variance 2 / inputs, as fits a ReLU. Biases start at 0. */
 static void mlp_init(const model *base, uint64_t seed, float *const *weights)
 {
-    train_random r = random_stream(seed, INIT_STREAM);
+    tool_random r = random_stream(seed, INIT_STREAM);
     for (int l = 0; l < LAYERS; l++) {
         float range = sqrtf(6.0f / (float)widths[l]);
         for (size_t i = 0; i < base->param[2 * l].count; i++)
@@ -241,7 +241,7 @@ static model *mlp_create(uint64_t seed)
         goto fail;
     for (size_t i = 0; i < m->data.count; i++)
         m->order[i] = i;
-    train_random r = random_stream(seed, SPLIT_STREAM);
+    tool_random r = random_stream(seed, SPLIT_STREAM);
     random_shuffle(&r, m->order, m->data.count);
     name_params(m);
     m->base = (model){&mlp_ops, 2 * LAYERS, m->params, m->data.count - TEST_SAMPLES, TEST_SAMPLES, 1};
