@@ -233,6 +233,13 @@ void test_wake(rank_env *e)
     cst_deadline end = cst_deadline_in(STEP_MS);
     e->ops->wake(e->t);
     e->ops->idle(e->t, 2 * STEP_MS);
+    /* nor is it lost when progress comes in between: what the waker wants may have been looked for before */
+    e->ops->wake(e->t);
+    for (int i = 0; i < 5; i++) {
+        poll(NULL, 0, 12);
+        e->ops->progress(e->t);
+    }
+    e->ops->idle(e->t, 2 * STEP_MS);
     waker w = {e, false};
     pthread_t thread;
     CHECK_INT(pthread_create(&thread, NULL, keep_waking, &w), 0);

@@ -4,7 +4,8 @@
  *
  *     transport_measure [BYTES...]
  *
- * A line per transport, memory and size: half the time of a round trip, the least and the median
+ * A line per transport, memory and size: half the time of a round
+ * trip, or the time to write a message and exchange it in both directions; the least and the median
  * of the samples (on a busy machine the least says more), and bytes per second. "flag" is
  * the bound for small messages: a word written by one side and seen by the other; "memcpy" for large ones.
  */
@@ -14,11 +15,13 @@
 #include "base/clock.h"
 #include "base/flag.h"
 
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { SAMPLES = 21, MOST_BYTES = 32 << 20 };
+enum { SAMPLES = 21, MOST_BYTES = 64 << 20 };
 
 typedef struct {
     const char *label, *method;
@@ -36,23 +39,15 @@ static void report(const char *label, const char *memory, size_t bytes, double *
 {
     qsort(sample, SAMPLES, sizeof *sample, compare);
     double least = sample[0], median = sample[SAMPLES / 2];
-    printf("%-12s %-8s %9zu B  least %10.2f us %6.2f GB/s  median %10.2f us %6.2f GB/s\n", label, memory, bytes,
+    printf("%-10s %-17s %9zu B  least %10.2f us %6.2f GB/s  median %10.2f us %6.2f GB/s\n", label, memory, bytes,
            least / 1e3, (double)bytes / least, median / 1e3, (double)bytes / median);
 }
 
-/* Spins as a driver does, then sleeps. */
-static void spin_until(rank_env *e, coset_msg *m)
+static void wait_done(rank_env *e, coset_msg *m)
 {
-    int spin = e->ops->caps(e->t)->spin;
-    while (m->status == COSET_IN_PROGRESS) {
-        int i = 0;
-        while (i < spin && e->ops->progress(e->t) == COSET_IN_PROGRESS && m->status == COSET_IN_PROGRESS) {
-            cst_pause();
-            i++;
-        }
-        if (i == spin)
+    while (m->status == COSET_IN_PROGRESS)
+        if (e->ops->progress(e->t) == COSET_IN_PROGRESS)
             e->ops->idle(e->t, 50);
-    }
     CHECK_INT(m->status, COSET_OK);
 }
 
@@ -65,13 +60,48 @@ static void one_way(rank_env *e, bool sends, uint64_t op, char *memory, size_t b
         e->ops->isend(e->t, &m);
     else
         e->ops->irecv(e->t, &m);
-    spin_until(e, &m);
+    wait_done(e, &m);
+}
+
+/* Both directions at once, as in a ring. */
+static void exchange(rank_env *e, uint64_t op, char *from, char *to, size_t bytes)
+{
+    coset_entry entry = {{0}};
+    struct iovec v[2] = {{from, bytes}, {to, bytes}};
+    coset_msg out = {.peer = !e->rank, .op = op, .entry = &entry, .iov = &v[0], .iovcnt = 1}, in = out;
+    in.iov = &v[1];
+    e->ops->irecv(e->t, &in);
+    e->ops->isend(e->t, &out);
+    wait_done(e, &in);
+    wait_done(e, &out);
+}
+
+static int turns_for(size_t bytes)
+{
+    return bytes < 4096 ? 1000 : bytes < 1 << 20 ? 60 : bytes < 8 << 20 ? 10 : 2;
+}
+
+static void both_ways(rank_env *e, const char *label, const char *kind, uint64_t *op, char *memory, size_t bytes)
+{
+    double sample[SAMPLES];
+    int turns = turns_for(bytes);
+    for (int s = -1; s < SAMPLES; s++) {
+        uint64_t start = cst_now_ns();
+        for (int i = 0; i < turns; i++) {
+            memset(memory, i, bytes); /* as in training; else the lines would never have to travel */
+            exchange(e, (*op)++, memory, memory + bytes, bytes);
+        }
+        if (s >= 0)
+            sample[s] = (double)(cst_now_ns() - start) / turns;
+    }
+    if (!e->rank)
+        report(label, kind, bytes, sample);
 }
 
 static void ping_pong(rank_env *e, const char *label, const char *kind, uint64_t *op, char *memory, size_t bytes)
 {
     double sample[SAMPLES];
-    int turns = bytes < 4096 ? 1000 : bytes < 1 << 20 ? 60 : bytes < 8 << 20 ? 10 : 2;
+    int turns = turns_for(bytes);
     for (int s = -1; s < SAMPLES; s++) { /* the first one warms up */
         uint64_t start = cst_now_ns();
         for (int i = 0; i < turns; i++)
@@ -83,12 +113,22 @@ static void ping_pong(rank_env *e, const char *label, const char *kind, uint64_t
         report(label, kind, bytes, sample);
 }
 
+/* Each rank on a core of its own: on a busy machine the scheduler puts both on one. */
+static void pin(int rank)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    CPU_SET(rank % sysconf(_SC_NPROCESSORS_ONLN), &set);
+    sched_setaffinity(0, sizeof set, &set);
+}
+
 static void measure(rank_env *e)
 {
     const plan *p = e->argument;
     coset_error why = COSET_ERROR_INIT;
     void *own;
     uint64_t op = 0;
+    pin(e->rank);
     if (p->method)
         setenv("COSET_SHM_METHOD", p->method, 1);
     rank_create(e);
@@ -98,6 +138,8 @@ static void measure(rank_env *e)
     for (int i = 0; i < p->sizes; i++) {
         ping_pong(e, p->label, "private", &op, private, p->size[i]);
         ping_pong(e, p->label, "segment", &op, own, p->size[i]);
+        both_ways(e, p->label, "private both ways", &op, private, p->size[i]);
+        both_ways(e, p->label, "segment both ways", &op, own, p->size[i]);
     }
     free(private);
     rank_destroy(e);
@@ -108,6 +150,7 @@ static void bounds(rank_env *e)
 {
     double sample[SAMPLES];
     enum { TURNS = 5000 };
+    pin(e->rank);
     rank_create(e);
     _Atomic uint32_t *mine = e->ops->control(e->t, e->rank), *theirs = e->ops->control(e->t, !e->rank);
     for (int s = -1; s < SAMPLES; s++) {

@@ -22,12 +22,12 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-/* Without process_vm, everything else is the same. */
-static void staged(rank_env *e)
+/* Everything is the same with and without process_vm. */
+static void with_method(rank_env *e, const char *method, uint32_t get_put)
 {
-    setenv("COSET_SHM_METHOD", "staged", 1);
+    setenv("COSET_SHM_METHOD", method, 1);
     rank_create(e);
-    CHECK(!(e->ops->caps(e->t)->flags & COSET_CAN_GET_PUT));
+    CHECK_INT(e->ops->caps(e->t)->flags & COSET_CAN_GET_PUT, get_put);
     test_sizes(e);
     rank_destroy(e);
     void (*const tests[])(rank_env *) = {test_random, test_pieces, test_mismatch, test_cancel,
@@ -37,6 +37,23 @@ static void staged(rank_env *e)
         tests[i](e);
         rank_destroy(e);
     }
+}
+
+static void staged(rank_env *e)
+{
+    with_method(e, "staged", 0);
+}
+
+static void pulled(rank_env *e)
+{
+    coset_error why = COSET_ERROR_INIT;
+    setenv("COSET_SHM_METHOD", "cma", 1);
+    coset_status status = e->ops->create(&e->oob, &e->config, &e->t, &why);
+    if (status == COSET_ERR_UNSUPPORTED) /* this host does not allow it */
+        return;
+    CHECK_INT(status, COSET_OK);
+    rank_destroy(e);
+    with_method(e, "cma", COSET_CAN_GET_PUT);
 }
 
 static void bad_method(rank_env *e)
@@ -82,7 +99,10 @@ static void no_ptrace(rank_env *e)
 /* One of two processes becomes unreadable after creation: messages go on, staged. */
 static void ptrace_lost(rank_env *e)
 {
-    rank_create(e);
+    coset_error why = COSET_ERROR_INIT;
+    setenv("COSET_SHM_METHOD", "cma", 1);
+    if (e->ops->create(&e->oob, &e->config, &e->t, &why)) /* this host does not allow it from the start */
+        return;
     give_up_ptrace();
     rank_barrier(e);
     test_sizes(e);
@@ -309,6 +329,7 @@ static void death_before_connect(rank_env *e)
 
 static const rank_test more[] = {
     {"staged", staged, true, NULL},
+    {"pulled", pulled, true, NULL},
     {"bad_method", bad_method, true, NULL},
     {"different_methods", different_methods, true, NULL},
     {"no_ptrace", no_ptrace, true, NULL},

@@ -3,6 +3,7 @@
 
 #include "base/log.h"
 
+#include <sched.h>
 #include <stdlib.h>
 
 void cst_msg_list_init(cst_msg_list *l)
@@ -212,6 +213,24 @@ int cst_channel_broken(cst_channel *ch)
     return -1;
 }
 
+static bool has_work(const cst_channel *ch)
+{
+    return ch->finished.first || ch->matched || cst_receive_pending(ch) || cst_send_pending(ch);
+}
+
+bool cst_channel_linger(const cst_channel *ch, cst_patience patience, bool (*ready)(void *self), void *self)
+{
+    for (int i = 0; i < patience.spins + patience.yields; i++) {
+        if (has_work(ch) || ready(self))
+            return true;
+        if (i < patience.spins)
+            cst_pause();
+        else
+            sched_yield();
+    }
+    return false;
+}
+
 /*
  * Sleeping. The sleeper writes `sleeping` and then looks for work; whoever makes work writes it and then looks at
  * `sleeping`. All four accesses are sequentially consistent, so at least one side sees the other.
@@ -220,7 +239,7 @@ bool cst_channel_sleep_begin(cst_channel *ch)
 {
     cst_post *post = (cst_post *)ch->areas[ch->rank];
     atomic_store(&post->sleeping, 1);
-    if (!ch->finished.first && !ch->matched && !cst_receive_pending(ch) && !cst_send_pending(ch))
+    if (!has_work(ch))
         return true;
     cst_channel_sleep_end(ch);
     return false;

@@ -7,8 +7,8 @@
  *   up to one cell        eager: copied into the ring, complete at once
  *   reachable memory      offered: the receiver copies from it straight into the receive buffer
  *   private, up to a block     copied into a stage block, complete at once, if a block is free
- *   private, larger       offered; the receiver pulls it (process_vm_readv) if the backend can, else it asks for a
- *                         stream of stage blocks
+ *   private, larger       offered; the receiver pulls it (process_vm_readv) if the backend can and finds it worth
+ *                         while, else it asks for a stream of stage blocks
  * All copying of offered messages is done by the receiver inside progress().
  *
  * Not thread-safe: the driver of the instance calls it. No function blocks, but cancel, which may wait for a copy that
@@ -16,6 +16,7 @@
  */
 #ifndef CST_TRANSPORT_CHANNEL_H
 #define CST_TRANSPORT_CHANNEL_H
+#include "base/flag.h"
 #include "transport/channel/layout.h"
 
 #include <stdbool.h>
@@ -33,7 +34,7 @@ typedef struct {
     /* Copies from the private memory of the peer; NULL if that cannot be done here. UNSUPPORTED: not any more. */
     coset_status (*pull)(void *self, int peer, const struct iovec *to, int to_count, const struct iovec *from,
                          int from_count);
-    /* Private messages of this size and more are pulled, smaller ones staged. */
+    /* Private messages of this size and more are pulled, smaller ones staged. SIZE_MAX: none is pulled. */
     size_t pull_from;
     bool one_space;    /* all ranks in one address space */
     bool peer_trusted; /* a cancel may wait for a claimed copy without limit: the peer cannot be stopped alone */
@@ -61,6 +62,9 @@ bool cst_channel_is_gone(const cst_channel *ch, int peer);
 /* A peer that wrote nonsense into the shared memory, or -1; each is told once. */
 int cst_channel_broken(cst_channel *ch);
 
+/* Waits without sleeping: looks for work, and at ready(self) of the backend, `patience.spins` times with a pause in
+ * between and then `patience.yields` times giving the core away. True if there was something. */
+bool cst_channel_linger(const cst_channel *ch, cst_patience patience, bool (*ready)(void *self), void *self);
 /* Sleeping. begin: declares that this rank is about to sleep; false if there is work already (then do not sleep).
  * end: after waking. */
 bool cst_channel_sleep_begin(cst_channel *ch);

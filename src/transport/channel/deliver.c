@@ -4,9 +4,14 @@
 
 #include <string.h>
 
-void cst_block_done(cst_channel *ch, int peer, uint32_t block)
+void cst_block_free(cst_channel *ch, int peer, uint32_t block)
 {
     atomic_store(&cst_block_flag(&ch->layout, ch->areas[peer], block)->word, 0);
+}
+
+static void block_done(cst_channel *ch, int peer, uint32_t block)
+{
+    cst_block_free(ch, peer, block);
     cst_wake_peer(ch, peer);
 }
 
@@ -32,7 +37,7 @@ static void offer_done(cst_channel *ch, int peer, const cst_head *head)
 void cst_discard(cst_channel *ch, int peer, const cst_head *head)
 {
     if (head->kind == CST_CELL_BLOCK)
-        cst_block_done(ch, peer, head->index);
+        block_done(ch, peer, head->index);
     else if (head->kind == CST_CELL_OFFER && step(ch, peer, head, CST_SLOT_CLAIMED))
         offer_done(ch, peer, head);
 }
@@ -149,7 +154,7 @@ cst_delivery cst_deliver(cst_channel *ch, int peer, const cst_head *head, const 
     cst_cursor to = cst_cursor_at(msg->iov, msg->iovcnt, 0);
     if (head->kind == CST_CELL_BLOCK) {
         cst_cursor_put(&to, cst_block(&ch->layout, ch->areas[peer], head->index), head->length);
-        cst_block_done(ch, peer, head->index);
+        block_done(ch, peer, head->index);
     } else {
         cst_cursor_put(&to, payload, head->length);
     }

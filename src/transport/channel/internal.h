@@ -105,6 +105,6 @@ cst_delivery cst_deliver(cst_channel *ch, int peer, const cst_head *head, const 
                          coset_status *status);
 /* Lets the sender go on, unread: its message met a receive that does not fit, or is dropped. */
 void cst_discard(cst_channel *ch, int peer, const cst_head *head);
-/* Gives a stage block of `peer` back to it. */
-void cst_block_done(cst_channel *ch, int peer, uint32_t block);
+/* Gives a stage block of `peer` back to it; it may be asleep. */
+void cst_block_free(cst_channel *ch, int peer, uint32_t block);
 #endif

@@ -75,7 +75,7 @@ static void take_data(cst_channel *ch, int peer, const cst_head *h)
         ch->count.received_bytes += h->length;
         ch->count.wire_received_bytes += h->length;
     }
-    cst_block_done(ch, peer, block);
+    cst_block_free(ch, peer, block); /* its sender is woken after the last cell: once, not for every block */
     if (a && a->received == a->head.total) {
         *at = a->next;
         cst_msg_end(a->msg, COSET_OK);

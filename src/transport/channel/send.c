@@ -121,7 +121,8 @@ static int describe(const cst_channel *ch, const coset_msg *msg, cst_piece *piec
             pieces[n] = (cst_piece){at, v->iov_len};
         n++;
     }
-    return n > CST_PIECES || (*private && !ch->be.pull) ? 0 : n;
+    bool pulled = ch->be.pull && msg->priv[TOTAL] >= ch->be.pull_from;
+    return n > CST_PIECES || (*private && !pulled) ? 0 : n;
 }
 
 static bool send_offer(cst_channel *ch, coset_msg *msg, cst_cell *cell, const cst_piece *pieces, int n)

@@ -84,6 +84,7 @@ void cst_mesh_wake(cst_mesh *m)
 static void drain_event(cst_mesh *m)
 {
     uint64_t count;
+    m->called = true;
     atomic_store(&m->woken, false);
     if (read(m->event, &count, sizeof count) < 0)
         return; /* nothing there: drained before */

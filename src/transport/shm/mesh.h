@@ -18,9 +18,10 @@ typedef struct {
 
 typedef struct {
     int rank, size;
-    int epoll; /* readable when any link or `event` is */
-    int event; /* wakes this rank from its own process */
-    _Atomic bool woken;
+    int epoll;          /* readable when any link or `event` is */
+    int event;          /* wakes this rank from its own process */
+    _Atomic bool woken; /* `event` has been rung and not yet read */
+    bool called;        /* it has been read; for idle to take notice of and clear */
     cst_link *links;
     int pages; /* the descriptor of segment pages_number, which rank 0 sent and nobody has taken; or -1 */
     uint32_t pages_number;

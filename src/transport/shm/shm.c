@@ -24,10 +24,12 @@ typedef struct {
     cst_host host;
     cst_segments segments;
     cst_channel *channel;
+    cst_reach_method method;
     bool reach;    /* process_vm works between all ranks */
     bool *goodbye; /* per rank: it left in good order, or its death has been told */
     int late_ms;
     coset_transport_caps caps;
+    cst_patience patience;
     cst_notices notices;
     _Atomic bool troubled; /* something was cut short: a peer may still be writing into this rank's memory */
     bool armed;            /* arm() has declared this rank asleep */
@@ -37,7 +39,8 @@ typedef struct {
 
 /* destroy() waits this long for peers to notice. */
 enum { LEAVE_MS = 1000 };
-/* Measured, docs/performance.md. */
+/* Measured, docs/performance.md. Where every rank has a core, staging is faster than pulling at all sizes, since both
+ * ranks copy at once; where ranks share cores, what needs no turn of the sender is. */
 enum { SEGMENT_BYTES = 256 << 10, PULL_FROM = 64 << 10 };
 
 static shm *self_of(const coset_transport *t)
@@ -127,6 +130,12 @@ static coset_status pull(void *self, int peer, const struct iovec *to, int to_co
     return reach_peer(self, peer, CST_REACH_READ, to, to_count, from, from_count);
 }
 
+static size_t pull_from(const shm *s)
+{
+    bool own_cores = s->base.size <= sysconf(_SC_NPROCESSORS_ONLN);
+    return own_cores && s->method != CST_REACH_CMA ? SIZE_MAX : PULL_FROM;
+}
+
 static coset_status open_channel(shm *s, const coset_transport_config *config)
 {
     cst_channel_backend be = {
@@ -135,7 +144,7 @@ static coset_status open_channel(shm *s, const coset_transport_config *config)
         .locate = locate_own,
         .map = map_segment,
         .pull = s->reach ? pull : NULL,
-        .pull_from = PULL_FROM,
+        .pull_from = pull_from(s),
         .on_entry = config->on_entry,
         .on_entry_ctx = config->ctx,
     };
@@ -161,21 +170,20 @@ static void dismantle(shm *s)
 
 static coset_status open_all(shm *s, const coset_oob *oob, const coset_transport_config *config, coset_error *why)
 {
-    cst_reach_method method;
     coset_status status = cst_mesh_open(oob, config->job, config->late_ms, &s->mesh, why);
     if (status)
         return status;
     status = cst_host_open(oob, &s->mesh, &s->handler, config->control_bytes, config->late_ms, &s->host, why);
     if (status)
         return status;
-    status = cst_reach_method_from_env(&method, why);
-    status = cst_agree(oob, "COSET_SHM_METHOD", status, method, config->late_ms, why);
+    status = cst_reach_method_from_env(&s->method, why);
+    status = cst_agree(oob, "COSET_SHM_METHOD", status, s->method, config->late_ms, why);
     if (status)
         return status;
     pid_t *pids = calloc((size_t)oob->size, sizeof *pids);
     for (int r = 0; pids && r < oob->size; r++)
         pids[r] = s->mesh.links[r].pid;
-    status = cst_reach_agree(oob, method, pids, config->late_ms, &s->reach, why);
+    status = cst_reach_agree(oob, s->method, pids, config->late_ms, &s->reach, why);
     free(pids);
     if (status)
         return status;
@@ -198,6 +206,7 @@ static coset_status create(const coset_oob *oob, const coset_transport_config *c
     s->base = (coset_transport){&cst_transport_shm, oob->rank, oob->size};
     s->goodbye = goodbye;
     s->late_ms = config->late_ms;
+    s->patience = cst_patience_for(oob->size);
     s->handler = (cst_mesh_handler){s, notice_came, link_ended};
     cst_notices_init(&s->notices, 16 * (size_t)oob->size + 64);
     cst_segments_init(&s->segments, oob->rank, oob->size);
@@ -208,7 +217,7 @@ static coset_status create(const coset_oob *oob, const coset_transport_config *c
     }
     s->caps = (coset_transport_caps){
         sizeof s->caps, COSET_CAN_CONTROL | COSET_CAN_MAP | COSET_CAN_SLEEP | (s->reach ? COSET_CAN_GET_PUT : 0u),
-        SEGMENT_BYTES, 0, cst_patience_for(oob->size).spins};
+        SEGMENT_BYTES, 0, s->patience.spins};
     for (int r = 0; r < oob->size; r++) {
         if (s->mesh.links[r].ended)
             link_ended(s, r, false);
@@ -255,7 +264,9 @@ static coset_status progress(coset_transport *transport)
 static coset_status arm(coset_transport *transport)
 {
     shm *s = self_of(transport);
-    if (s->notices.count || !cst_channel_sleep_begin(s->channel))
+    bool called = s->mesh.called;
+    s->mesh.called = false;
+    if (called || s->notices.count || !cst_channel_sleep_begin(s->channel))
         return COSET_OK;
     s->armed = true;
     return COSET_IN_PROGRESS;
@@ -266,14 +277,25 @@ static int pollable(const coset_transport *t)
     return self_of(t)->mesh.epoll;
 }
 
+/* Notices are not looked for while lingering: that would be a system call each time, and they can wait that long. */
+static bool is_called(void *self)
+{
+    const shm *s = self;
+    return s->mesh.called || atomic_load_explicit(&s->mesh.woken, memory_order_relaxed);
+}
+
 static void idle(coset_transport *transport, int timeout_ms)
 {
     shm *s = self_of(transport);
-    if (s->notices.count || !cst_channel_sleep_begin(s->channel))
-        return;
-    look(s, timeout_ms);
-    s->armed = false;
-    cst_channel_sleep_end(s->channel);
+    bool busy = s->notices.count || (timeout_ms && cst_channel_linger(s->channel, s->patience, is_called, s));
+    if (!busy && !s->mesh.called && cst_channel_sleep_begin(s->channel)) {
+        look(s, timeout_ms);
+        s->armed = false;
+        cst_channel_sleep_end(s->channel);
+    } else if (atomic_load(&s->mesh.woken)) {
+        look(s, 0);
+    }
+    s->mesh.called = false;
 }
 
 static void wake(coset_transport *transport)

@@ -16,6 +16,7 @@ typedef struct {
     cst_channel *channel;
     int late_ms;
     coset_transport_caps caps;
+    cst_patience patience;
     cst_notices notices;
     cst_heap heap;
     _Atomic bool woken;    /* by wake(), and idle() has not yet taken notice */
@@ -91,6 +92,7 @@ static coset_status create(const coset_oob *oob, const coset_transport_config *c
         return cst_fail(why, COSET_ERR_MEMORY, -1, "transport threads: out of memory");
     t->base = (coset_transport){&cst_transport_threads, oob->rank, oob->size};
     t->late_ms = config->late_ms;
+    t->patience = cst_patience_for(oob->size);
     t->caps = (coset_transport_caps){sizeof t->caps, COSET_CAN_CONTROL | COSET_CAN_MAP | COSET_CAN_MAP_ANY,
                                      SEGMENT_BYTES, 0, cst_patience_for(oob->size).spins};
     cst_notices_init(&t->notices, SIZE_MAX);
@@ -141,9 +143,19 @@ static coset_status progress(coset_transport *transport)
     return mail ? COSET_OK : moved;
 }
 
+static bool is_called(void *self)
+{
+    threads *t = self;
+    return has_mail(t) || atomic_load_explicit(&t->woken, memory_order_relaxed);
+}
+
 static void idle(coset_transport *transport, int timeout_ms)
 {
     threads *t = self_of(transport);
+    if (timeout_ms && cst_channel_linger(t->channel, t->patience, is_called, t)) {
+        atomic_store(&t->woken, false);
+        return;
+    }
     _Atomic uint32_t *bell = &((cst_post *)t->group->member[t->base.rank].area)->bell;
     uint32_t seen = cst_bell_read(bell);
     if (t->notices.count || !cst_channel_sleep_begin(t->channel))
