@@ -214,6 +214,12 @@ void cst_socket_tune(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_RTO_MAX_MS, &longest_retransmission_ms, sizeof longest_retransmission_ms);
 }
 
+void cst_socket_unpaced(int fd)
+{
+    static const char plain[] = "reno"; /* every kernel has it and lets everybody use it */
+    setsockopt(fd, IPPROTO_TCP, TCP_CONGESTION, plain, sizeof plain - 1);
+}
+
 static cst_addr address_of(int fd, int (*get)(int, struct sockaddr *, socklen_t *))
 {
     struct sockaddr_storage s = {0};

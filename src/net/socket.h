@@ -34,6 +34,9 @@ coset_status cst_connect_end(const cst_addr *to, int *fd, coset_error *why);
 coset_status cst_accept(int listener, int *fd, coset_error *why);
 /* Low delay, and quick recovery after an outage where the kernel can limit its retransmission timer. */
 void cst_socket_tune(int fd);
+/* For connections within a host, where there is no network to be fair to: without the pacing of congestion controls such
+ * as bbr, which cost 10 to 40 % of the speed there (docs/performance.md). */
+void cst_socket_unpaced(int fd);
 
 /* The other end's and the own address; length 0 if it is no internet socket. */
 cst_addr cst_socket_peer(int fd);

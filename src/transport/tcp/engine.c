@@ -12,8 +12,10 @@
 /* Most that is read from a peer that is lost, so that a flood from it cannot hold the others up. */
 #define DRAIN_BYTES (64u << 20)
 
-/* With so few links it costs less to try those that are waited for than to ask epoll which have something. */
+/* With so few links, and messages this short, it costs less to try those that are waited for than to ask epoll which
+ * have something. */
 #define TRY_LINKS 4
+#define TRY_BYTES (32u << 10)
 
 /* -------- lists -------- */
 
@@ -298,7 +300,10 @@ bool cst_engine_try_links(cst_engine *e)
         cst_link *l = &e->links[i];
         if (!l->writable && l->out.first && l->fd >= 0)
             return false; /* only epoll tells when there is room again */
-        if (l->fd >= 0 && (e->peers[l->peer].posted || l->in.state != CST_IN_HEAD)) {
+        const coset_msg *next = e->peers[l->peer].posted;
+        if (l->in.state != CST_IN_HEAD || (next && next->priv[2] > TRY_BYTES))
+            return false; /* a read locks the connection against what is arriving on it: for short messages only */
+        if (l->fd >= 0 && next) {
             l->readable = true;
             cst_link_list_in(e, l);
             any = true;

@@ -79,6 +79,8 @@ static void put(builder *b, int rank, int channel, int fd)
 {
     *place_of(b, rank, channel) = fd;
     b->missing--;
+    if (cst_same_host(b->config, b->rank, rank))
+        cst_socket_unpaced(fd);
 }
 
 /* -------- in -------- */
