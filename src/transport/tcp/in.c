@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/uio.h>
 
 /* Of one turn of a link. */
@@ -305,7 +306,7 @@ static bool read_some(cst_engine *e, cst_link *l, size_t *turn)
     if (whole)
         piece[pieces++] = (struct iovec){in->stage, ahead};
     size_t asked = payload + (whole ? ahead : 0);
-    ssize_t n = readv(l->fd, piece, pieces);
+    ssize_t n = pieces == 1 ? recv(l->fd, piece->iov_base, piece->iov_len, 0) : readv(l->fd, piece, pieces);
     if (n < 0 && errno == EINTR)
         return true;
     if (n < 0 && errno == EAGAIN) {

@@ -91,7 +91,7 @@ static void nonsense(void *ctx, int peer, const char *text)
 /* Ends the messages with peers that are gone, as far as nothing more can come. */
 static void settle(tcp *t)
 {
-    if (!atomic_exchange(&t->fates_changed, false))
+    if (!atomic_load_explicit(&t->fates_changed, memory_order_relaxed) || !atomic_exchange(&t->fates_changed, false))
         return;
     cst_engine *e = &t->engine;
     for (int r = 0; r < t->base.size; r++) {
