@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The inside of a watch: watch.c what others call, watch_peers.c what is said to peers and known of them, watch_thread.c
- * the thread. */
+/* The inside of a watch: watch.c what others call, watch_peers.c what is said to peers and known of them,
+ * watch_thread.c the thread. */
 #ifndef CST_TRANSPORT_TCP_WATCH_INTERNAL_H
 #define CST_TRANSPORT_TCP_WATCH_INTERNAL_H
 #include "transport/notices.h"
