@@ -133,17 +133,17 @@ bool cst_packer_flush(cst_packer *p)
     return !p->no_memory;
 }
 
-void cst_packer_entropy(cst_packer *p, uint32_t part, cst_block_desc desc, cst_checksum check, const int32_t *points,
-                        uint32_t n)
+int32_t *cst_packer_points(cst_packer *p)
 {
     if (!p->points)
-        p->points = malloc(sizeof(int32_t) * CST_BLOCK * CST_STREAM_BLOCKS);
-    if (!p->points) {
-        p->no_memory = true;
-        return;
-    }
+        p->points = aligned_alloc(64, sizeof(int32_t) * CST_BLOCK * CST_STREAM_BLOCKS);
+    p->no_memory |= !p->points;
+    return p->points ? p->points + (size_t)CST_BLOCK * p->in_stream : NULL;
+}
+
+void cst_packer_entropy(cst_packer *p, uint32_t part, cst_block_desc desc, cst_checksum check, uint32_t n)
+{
     cst_packer_set(p, part, desc, check);
-    memcpy(p->points + (size_t)CST_BLOCK * p->in_stream, points, n * sizeof *points);
     p->stream_part[p->in_stream] = part;
     p->stream_n[p->in_stream++] = n;
     if (p->in_stream == CST_STREAM_BLOCKS)

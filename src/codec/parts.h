@@ -77,9 +77,10 @@ uint8_t *cst_packer_room(cst_packer *p, size_t bytes);
 void cst_packer_trim(cst_packer *p, uint8_t *room, size_t used);
 void cst_packer_set(cst_packer *p, uint32_t part, cst_block_desc desc, cst_checksum check);
 void cst_packer_stats(cst_packer *p, uint32_t part, uint16_t s2, uint16_t r2);
-/* An entropy-coded block: ascending parts. What does not fit is ABSENT in the end, and counted in `dropped`. */
-void cst_packer_entropy(cst_packer *p, uint32_t part, cst_block_desc desc, cst_checksum check, const int32_t *points,
-                        uint32_t n);
+/* An entropy-coded block: ascending parts; its n integers must be where cst_packer_points says. What does not fit is ABSENT
+ * in the end, and counted in `dropped`. points: room for the next block's integers; NULL: no memory. */
+int32_t *cst_packer_points(cst_packer *p);
+void cst_packer_entropy(cst_packer *p, uint32_t part, cst_block_desc desc, cst_checksum check, uint32_t n);
 /* False if there is no room for it. */
 bool cst_packer_request(cst_packer *p, cst_request request);
 /* Is the part there (not ABSENT)? */

@@ -52,7 +52,8 @@ typedef struct {
     cst_gathered *g;
     cst_request *asks;
     coset_error *why;
-    int known; /* vectors in g->sum */
+    int known;        /* vectors in *ref */
+    const float *ref; /* their sum: the own vector, then g->sum */
 } gathering;
 
 static void ask(gathering *t, int sender, cst_ask what, unsigned arg)
@@ -126,7 +127,7 @@ static cst_checksum decode_with_digits(gathering *t, const cst_heard *h, const c
     for (uint32_t i = 0; i < t->n; i++)
         high[i] = (uint16_t)((uint32_t)low[i] + q * high[i]);
     return cst_block_kernels(t->l->tools, base->desc.code)
-        ->decode_digits(geometry, high, q << bits, t->g->sum, reference_scale(t), out, points);
+        ->decode_digits(geometry, high, q << bits, t->ref, reference_scale(t), out, points);
 }
 
 static bool decode_modulo(gathering *t, int sender, float *out)
@@ -146,11 +147,11 @@ static bool decode_modulo(gathering *t, int sender, float *out)
         got = decode_with_digits(t, h, base, &geometry, out, points);
         q <<= h->digits->desc.class;
     } else {
-        got = kernels->decode(&geometry, base->payload, classes, t->g->sum, scale, out, points);
+        got = kernels->decode(&geometry, base->payload, classes, t->ref, scale, out, points);
     }
     if (cst_checksum_equal(got, base->check))
         return true;
-    if (!cst_correct(t->l->tools, &geometry, base->desc.code, q, t->g->sum, scale, out, got, base->check, points))
+    if (!cst_correct(t->l->tools, &geometry, base->desc.code, q, t->ref, scale, out, got, base->check, points))
         return false;
     t->g->corrected++;
     return cst_checksum_equal(kernels->reconstruct(&geometry, points, out), base->check);
@@ -265,7 +266,7 @@ static coset_status gather_floats(gathering *t)
         own = scaled;
     }
     t->g->x[l->rank] = own;
-    memcpy(t->g->sum, own, t->n * sizeof *own);
+    t->ref = own;
     t->known = 1;
     for (int position = 1; position < ranks; position++) {
         int sender = (l->rank + position) % ranks;
@@ -277,7 +278,8 @@ static coset_status gather_floats(gathering *t)
         if (t->asks[sender].ask)
             continue;
         for (uint32_t i = 0; i < t->n; i++)
-            t->g->sum[i] += x[i];
+            t->g->sum[i] = t->ref[i] + x[i];
+        t->ref = t->g->sum;
         t->known++;
     }
     return COSET_OK;
@@ -436,7 +438,7 @@ coset_status cst_gather(const cst_listener *l, uint32_t block, uint32_t first, c
     const cst_block *b = &l->shared->layout->blocks[block];
     gathering t = {
         l, block, b->n, b->count, &l->shared->plan[block], l->heard + (size_t)(block - first) * (size_t)ranks,
-        g, asks,  why,  0};
+        g, asks,  why,  0, g->sum};
     g->block = block;
     g->complete = true;
     g->corrected = 0;

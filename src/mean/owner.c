@@ -55,9 +55,15 @@ typedef struct {
     double largest_step; /* of phase 1 as it is now, and of the base codes that refinements refer to */
     double largest_base;
     double average_error;
+    double mean_energy;  /* of all n coordinates in the rotated domain */
     cst_plan plan; /* for d2 = planned_d2 */
     double planned_d2;
 } block_now;
+
+static double in_unit(double energy, int from, int to)
+{
+    return cst_scale2(energy, 2 * (from - to));
+}
 
 static double distance2(const float *a, const float *b, uint32_t n)
 {
@@ -71,20 +77,22 @@ static double distance2(const float *a, const float *b, uint32_t n)
 }
 
 /* Sum over ranks of |x - mean|^2. As a difference of energies where that loses nothing, else directly. */
-static double spread_energy(const cst_tools *tools, const cst_gathered *g, const float *mean, double mean_energy,
-                            uint32_t n, int ranks)
+static double spread_energy(const cst_owner *o, const block_now *b, const float *mean)
 {
-    double all = 0;
-    for (int u = 0; u < ranks; u++) {
-        const float *x = g->x[u];
-        all += tools->norm->dot(x, x, n);
-    }
-    double spread = all - ranks * mean_energy;
-    if (spread > 1e-4 * all)
+    const cst_norm_kernels *norm = o->listen.tools->norm;
+    const cst_vector *own = o->listen.vector;
+    int ranks = o->listen.shared->options.rules.ranks;
+    uint32_t n = b->layout->n;
+    double all = in_unit(own->own[b->g->block].energy, own->exponents[b->layout->span], b->g->unit) * b->layout->count *
+                 cst_rotation_energy(n);
+    for (int u = 0; u < ranks; u++)
+        all += u == o->listen.rank ? 0 : norm->dot(b->g->x[u], b->g->x[u], n);
+    double spread = all - ranks * b->mean_energy;
+    if (spread > 1e-3 * all)
         return spread;
     spread = 0;
     for (int u = 0; u < ranks; u++)
-        spread += distance2(g->x[u], mean, n);
+        spread += distance2(b->g->x[u], mean, n);
     return spread;
 }
 
@@ -114,8 +122,8 @@ static void measure_floats(const cst_owner *o, block_now *b)
     float share = 1.0f / (float)ranks;
     for (uint32_t i = 0; i < n; i++)
         b->g->sum[i] *= share; /* from here on the mean */
-    double energy = tools->norm->dot(b->g->sum, b->g->sum, n);
-    measure(b, spread_energy(tools, b->g, b->g->sum, energy, n, ranks), energy, cst_rotation_energy(n), ranks);
+    b->mean_energy = tools->norm->dot(b->g->sum, b->g->sum, n);
+    measure(b, spread_energy(o, b, b->g->sum), b->mean_energy, cst_rotation_energy(n), ranks);
 }
 
 /* Vectors in doubles: the mean goes into the own entry's place only after the spread is known. */
@@ -155,11 +163,6 @@ typedef struct {
     double least; /* errors below this are not asked for */
     int unit;
 } group_now;
-
-static double in_unit(double energy, int from, int to)
-{
-    return cst_scale2(energy, 2 * (from - to));
-}
 
 /* The group's spread now: as measured for the blocks at hand, as told in an earlier round for those that are done. */
 static group_now look_at_group(const cst_owner *o, const cst_group *g, const block_now *now)
@@ -273,16 +276,18 @@ static bool code_entropy(const coding *c, cst_block_desc d)
 {
     const cst_tools *tools = c->o->listen.tools;
     uint32_t n = c->b->layout->n;
-    int32_t points[CST_BLOCK];
-    float value[CST_BLOCK];
+    int32_t *points = cst_packer_points(c->packer);
+    _Alignas(64) float value[CST_BLOCK];
+    if (!points)
+        return false;
     double step = cst_step_value(d.step, c->b->g->unit);
-    d.class = (uint8_t)cst_model_class(tools->norm->dot(c->b->g->sum, c->b->g->sum, n) / n / (step * step));
+    d.class = (uint8_t)cst_model_class(c->b->mean_energy / n / (step * step));
     cst_block_id id = mean_block(c->o, c->b, c->b->g->unit);
     cst_lattice_block geometry = cst_block_geometry(tools, &id, d);
     cst_checksum sum = tools->z->quantise(&geometry, c->b->g->sum, points);
     tools->z->reconstruct(&geometry, points, value);
-    cst_packer_entropy(c->packer, c->part, d, sum, points, n);
     store_mean(c->o, c->b, d, points, value);
+    cst_packer_entropy(c->packer, c->part, d, sum, n);
     return true;
 }
 
@@ -341,7 +346,10 @@ static bool code_with_error(const coding *c)
     double root = sqrt(cst_rotation_energy(b->layout->n));
     cst_plan p = plan_mean(c->o, b, c->d2);
     cst_block_desc d = {p.code, 0, cst_step_index(p.step * root, b->g->unit)};
-    double largest = c->o->listen.tools->norm->stats(b->g->sum, b->layout->n).max;
+    /* no coordinate is larger than the norm; only where that could be too large is the largest looked for */
+    double largest = sqrt(b->mean_energy);
+    if (largest >= 0.99 * CST_E8_LIMIT * cst_step_value(d.step, b->g->unit))
+        largest = c->o->listen.tools->norm->stats(b->g->sum, b->layout->n).max;
     if (d.code == CST_CODE_E8 && largest >= 0.99 * CST_E8_LIMIT * cst_step_value(d.step, b->g->unit))
         d = (cst_block_desc){CST_CODE_Z, 0, cst_step_index(sqrt(12 * c->d2) * root, b->g->unit)};
     if (largest >= 0.99 * CST_Z_LIMIT * cst_step_value(d.step, b->g->unit)) {

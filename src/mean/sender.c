@@ -186,11 +186,12 @@ static bool pack_modulo(const cst_sender *s, uint32_t block, cst_packer *packer,
 static void pack_entropy(const cst_sender *s, uint32_t block, cst_packer *packer, uint32_t part, cst_block_desc d)
 {
     const cst_block *b = &s->shared->layout->blocks[block];
-    int32_t points[CST_BLOCK];
+    int32_t *points = cst_packer_points(packer);
+    if (!points)
+        return; /* cst_packer_flush says so */
     cst_block_id id = cst_sender_block(s, block, CST_PHASE_UP);
     cst_lattice_block geometry = cst_block_geometry(s->tools, &id, d);
-    cst_checksum sum = s->tools->z->quantise(&geometry, s->vector->rotated + b->at, points);
-    cst_packer_entropy(packer, part, d, sum, points, b->n);
+    cst_packer_entropy(packer, part, d, s->tools->z->quantise(&geometry, s->vector->rotated + b->at, points), b->n);
 }
 
 static cst_checksum wide_integers(const cst_sender *s, uint32_t block, cst_block_desc d, int64_t *k)

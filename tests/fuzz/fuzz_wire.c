@@ -36,7 +36,8 @@ static void look_at(const uint8_t *frame, size_t size)
     if (cst_frame_open(frame, size, &h, NULL))
         return;
     const uint8_t *tables = frame + CST_FRAME_HEADER;
-    for (uint32_t b = 0; cst_frame_tables(&h) && b < h.blocks; b++) {
+    bool described = h.kind == CST_FRAME_UP || h.kind == CST_FRAME_DOWN;
+    for (uint32_t b = 0; described && b < h.blocks; b++) {
         cst_reader r = cst_reader_of(tables + 4 * (size_t)b, 4);
         cst_block_desc d;
         if (cst_desc_unpack(cst_get32(&r), &d) && cst_desc_pack(d) >> 10 != d.step)
