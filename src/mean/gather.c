@@ -437,8 +437,8 @@ coset_status cst_gather(const cst_listener *l, uint32_t block, uint32_t first, c
     int ranks = l->shared->options.rules.ranks;
     const cst_block *b = &l->shared->layout->blocks[block];
     gathering t = {
-        l, block, b->n, b->count, &l->shared->plan[block], l->heard + (size_t)(block - first) * (size_t)ranks,
-        g, asks,  why,  0, g->sum};
+        l,    block, b->n, b->count, &l->shared->plan[block], l->heard + (size_t)(block - first) * (size_t)ranks, g,
+        asks, why,   0,    g->sum};
     g->block = block;
     g->complete = true;
     g->corrected = 0;

@@ -55,8 +55,8 @@ typedef struct {
     double largest_step; /* of phase 1 as it is now, and of the base codes that refinements refer to */
     double largest_base;
     double average_error;
-    double mean_energy;  /* of all n coordinates in the rotated domain */
-    cst_plan plan; /* for d2 = planned_d2 */
+    double mean_energy; /* of all n coordinates in the rotated domain */
+    cst_plan plan;      /* for d2 = planned_d2 */
     double planned_d2;
 } block_now;
 
