@@ -2,11 +2,11 @@
 /*
  * Who moves operations on.
  *
- * Whoever holds the driver word drives: a blocking caller, a thread that waits for or tests a request, or the progress
+ * Whoever holds the driver bit drives: a blocking caller, a thread that waits for or tests a request, or the progress
  * thread when nobody else does. Collectives run one at a time, in the order of their numbers; sends and receives all at
  * once beside them, since each rank may post its own in another order.
  *
- * A blocking call on an idle communicator takes the driver word and a number, and runs on its own stack: no queue, no
+ * A blocking call on an idle communicator takes the driver bit and a number, and runs on its own stack: no queue, no
  * lock, no hand-off (a hand-off to another thread costs 20 to 50 us, a small all-reduce a fraction of one).
  */
 #include "base/alloc.h"
@@ -20,7 +20,8 @@
 #include <unistd.h>
 
 #define QUEUED_MASK UINT64_C(0xffff)
-#define NUMBER_STEP (QUEUED_MASK + 1)
+#define DRIVER      (QUEUED_MASK + 1)
+#define NUMBER_STEP (DRIVER << 1)
 
 /* Longest sleep between looks at deaths, aborts and lateness: well under the five seconds that docs promise. */
 #define BREATH_MS 50
@@ -43,11 +44,14 @@ static int queued(const coset_comm *c)
     return (int)(atomic_load(&c->queue.ticket) & QUEUED_MASK);
 }
 
+static int driven(coset_comm *c)
+{
+    return (atomic_load(&c->queue.ticket) & DRIVER) != 0;
+}
+
 static int take_driver(coset_comm *c)
 {
-    uint32_t free_word = 0;
-    return atomic_compare_exchange_strong_explicit(&c->queue.driver, &free_word, 1, memory_order_acquire,
-                                                   memory_order_relaxed);
+    return !driven(c) && !(atomic_fetch_or(&c->queue.ticket, DRIVER) & DRIVER);
 }
 
 static void ring_turn(coset_comm *c)
@@ -59,7 +63,7 @@ static void ring_turn(coset_comm *c)
 /* Sequentially consistent, so that a thread about to sleep sees the driver gone or is seen sleeping. */
 static void leave_driver(coset_comm *c)
 {
-    atomic_exchange(&c->queue.driver, 0);
+    atomic_fetch_sub(&c->queue.ticket, DRIVER);
     ring_turn(c);
 }
 
@@ -94,18 +98,22 @@ static coset_status wait_for(coset_comm *c, cst_operation *op)
     cst_patience patience = c->patience;
     if (op->wait.working && patience.spins > SPINS_SHARED_CORES)
         patience.spins = SPINS_FOR_WORK;
-    if (op->moved || (op->wait.word && cst_flag_poll(op->wait.word, op->wait.value, patience)))
+    if (op->moved || (op->wait.flag && cst_flag_poll(op->wait.flag, op->wait.value, CST_FLAG_EAGER)))
+        return COSET_OK;
+    if (c->control)
+        cst_shared_fence_and_wake(c, op);
+    if (op->wait.flag && cst_flag_poll(op->wait.flag, op->wait.value, patience))
         return COSET_OK;
     uint64_t before = cst_now_ns();
     coset_status moved = c->transport->ops->progress(c->transport);
     coset_status status = cst_comm_watch(c);
     /* a peer may have come and, in a later operation, failed, while this rank was not looking: this one is complete */
-    if (status != COSET_OK && op->wait.word && cst_flag_reached(op->wait.word, op->wait.value))
+    if (status != COSET_OK && op->wait.flag && cst_flag_reached(op->wait.flag, op->wait.value))
         return COSET_OK;
-    if (status != COSET_OK || (moved == COSET_OK && !op->wait.word))
+    if (status != COSET_OK || (moved == COSET_OK && !op->wait.flag))
         return status; /* what has just moved may be what the operation waits for: no sleep before it has looked */
-    if (op->wait.word)
-        cst_flag_sleep(op->wait.word, op->wait.value, BREATH_MS);
+    if (op->wait.flag)
+        cst_flag_sleep(op->wait.flag, op->wait.value, BREATH_MS);
     else
         c->transport->ops->idle(c->transport, BREATH_MS);
     atomic_fetch_add_explicit(&c->wait_ns, cst_now_ns() - before, memory_order_relaxed);
@@ -135,14 +143,14 @@ static coset_status drive_to_end(coset_comm *c, cst_operation *op)
     return status;
 }
 
-/* If nothing is queued: takes the next number. */
-static int take_number_if_idle(coset_comm *c, cst_operation *op)
+/* If nothing is queued and nobody drives: drives, with the next number. */
+static int take_idle(coset_comm *c, cst_operation *op)
 {
     uint64_t ticket = atomic_load_explicit(&c->queue.ticket, memory_order_relaxed);
     do {
-        if (ticket & QUEUED_MASK)
+        if (ticket & (QUEUED_MASK | DRIVER))
             return 0;
-    } while (!atomic_compare_exchange_weak_explicit(&c->queue.ticket, &ticket, ticket + NUMBER_STEP,
+    } while (!atomic_compare_exchange_weak_explicit(&c->queue.ticket, &ticket, ticket + NUMBER_STEP + DRIVER,
                                                     memory_order_acq_rel, memory_order_relaxed));
     op->sequence = ticket / NUMBER_STEP;
     return 1;
@@ -155,13 +163,12 @@ coset_status cst_comm_run(coset_comm *c, cst_operation *op)
     coset_status status = cst_poison_status(&c->poison);
     if (status != COSET_OK)
         return status;
-    if (!is_pairwise(op) && take_driver(c)) {
-        if (take_number_if_idle(c, op)) {
-            status = drive_to_end(c, op);
-            leave_driver(c);
-            return status;
-        }
+    if (!is_pairwise(op) && take_idle(c, op)) {
+        status = drive_to_end(c, op);
         leave_driver(c);
+        if (c->control)
+            cst_shared_wake(c, op); /* leaving was the fence */
+        return status;
     }
     coset_request *request;
     status = enqueue(c, op, &request);
@@ -248,7 +255,7 @@ static coset_status enqueue(coset_comm *c, const cst_operation *op, coset_reques
     }
     pthread_mutex_unlock(&c->queue.lock);
     /* somebody may sleep as the driver: let it see the new operation */
-    if (atomic_load(&c->queue.driver))
+    if (driven(c))
         c->transport->ops->wake(c->transport);
     *out = r;
     return COSET_OK;
@@ -320,7 +327,10 @@ static coset_status advance(coset_comm *c, cst_operation *op, coset_status troub
         return trouble;
     if (!op->began)
         begin(c, op);
-    return op->class->step(c, op);
+    coset_status status = op->class->step(c, op);
+    if (c->control && !is_pairwise(op))
+        cst_shared_fence_and_wake(c, op);
+    return status;
 }
 
 static void drive_collectives(coset_comm *c, coset_status trouble)
@@ -395,8 +405,8 @@ static void rest(coset_comm *c)
     coset_status status = COSET_OK;
     if (head && head->record) {
         /* pairwise messages would not be seen while sleeping on a flag: short sleeps then */
-        if (head->wait.word && next_pairwise(c, NULL)) {
-            cst_flag_poll(head->wait.word, head->wait.value, c->patience);
+        if (head->wait.flag && next_pairwise(c, NULL)) {
+            cst_flag_poll(head->wait.flag, head->wait.value, c->patience);
             c->transport->ops->idle(c->transport, 1);
         } else {
             status = wait_for(c, head);
@@ -412,7 +422,7 @@ static void sleep_for_turn(coset_comm *c, coset_request *r, cst_deadline deadlin
 {
     atomic_fetch_add(&c->queue.sleepers, 1);
     uint32_t seen = cst_bell_read(&c->queue.turn);
-    if (!atomic_load(&r->ended) && atomic_load(&c->queue.driver))
+    if (!atomic_load(&r->ended) && driven(c))
         cst_bell_sleep(&c->queue.turn, seen, cst_deadline_left(deadline, BREATH_MS));
     atomic_fetch_sub(&c->queue.sleepers, 1);
 }

@@ -34,7 +34,19 @@ void cst_shared_enter(coset_comm *c, cst_operation *op, size_t publish_always, s
         if (!cst_location_mapped(&slot->send) && send_bytes <= publish_unmapped)
             publish(slot, op->call.send, send_bytes);
     }
-    cst_flag_post(&slot->entered, flag_number(op));
+    cst_flag_raise(&slot->entered, flag_number(op));
+}
+
+void cst_shared_wake(coset_comm *c, const cst_operation *op)
+{
+    cst_flag_wake(&cst_slot_of(c, op, c->rank)->entered);
+    cst_flag_wake(&c->control[c->rank]->done.flag);
+}
+
+void cst_shared_fence_and_wake(coset_comm *c, const cst_operation *op)
+{
+    atomic_thread_fence(memory_order_seq_cst);
+    cst_shared_wake(c, op);
 }
 
 /* A peer's record differs: it disagrees, or it has given up and a notice says why, now or soon. */
@@ -67,6 +79,8 @@ coset_status cst_shared_entered(coset_comm *c, cst_operation *op, int *published
             return explain_difference(c, op, peer, &slot->entry);
         *published &= cst_slot_has_payload(slot);
     }
+    if (!*published)
+        cst_shared_fence_and_wake(c, op); /* there is work to do before the operation ends */
     return COSET_OK;
 }
 
@@ -97,16 +111,16 @@ void *cst_shared_target(const coset_comm *c, const cst_operation *op, int rank)
 
 void cst_shared_done(coset_comm *c, const cst_operation *op)
 {
-    cst_flag_post(&c->control[c->rank]->done.word, flag_number(op));
+    cst_flag_raise(&c->control[c->rank]->done.flag, flag_number(op));
 }
 
 coset_status cst_shared_all_done(coset_comm *c, cst_operation *op)
 {
     for (int i = 1; i < c->size; i++) {
         int peer = (c->rank + i) % c->size;
-        cst_flag *done = &c->control[peer]->done;
-        if (!cst_flag_reached(&done->word, flag_number(op))) {
-            op->wait = (cst_wait){&done->word, flag_number(op), peer, 1};
+        cst_flag *done = &c->control[peer]->done.flag;
+        if (!cst_flag_reached(done, flag_number(op))) {
+            op->wait = (cst_wait){done, flag_number(op), peer, 1};
             return COSET_IN_PROGRESS;
         }
     }
