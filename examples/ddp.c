@@ -83,6 +83,7 @@ int main(int argc, char **argv)
     coset_ddp_options options = COSET_DDP_OPTIONS_INIT;
     if (argc > 1) {
         mean.codec = argv[1];
+        mean.objective = COSET_OBJECTIVE_BITS; /* leave this out, and a quick link is used without compression */
         options.mean = &mean;
     }
     coset_ddp *ddp;

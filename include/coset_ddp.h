@@ -58,7 +58,9 @@ typedef struct {
     size_t last_bytes;     /* of the bucket that is ready last: default 1 MiB, since it overlaps with nothing */
     const size_t *caps;    /* instead of the three: one cap per bucket, the last one for all others */
     size_t ncaps;
-    const coset_mean_options *mean; /* compress with these options; NULL: exact */
+    const coset_mean_options *mean; /* compress with these options; NULL: exact. Unless mean->objective is
+                              COSET_OBJECTIVE_BITS, create measures the link (or takes mean->link_gbps), and if the exact
+                              all-reduce is quicker than the codes gradients are sent exactly: the report says `plain` */
     int allow_unused;      /* 1: parameters that no rank made ready are left as they are (zero); 0: they are an error */
     int keep_order;        /* 1: buckets are not rebuilt after the first step */
 } coset_ddp_options;
@@ -108,8 +110,10 @@ typedef struct {
     uint64_t coords, bits_sent;  /* compressed buckets */
     uint64_t repaired;
     size_t buckets;
+    double link_gbps;        /* what an exact all-reduce moves each way, 10^9 bytes per second; 0: not asked for */
+    int plain;               /* 1: compression was asked for and would not pay on this link: gradients were sent exactly */
 } coset_ddp_report;
-#define COSET_DDP_REPORT_INIT {sizeof(coset_ddp_report), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define COSET_DDP_REPORT_INIT {sizeof(coset_ddp_report), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 coset_status coset_ddp_last_report(const coset_ddp *ddp, coset_ddp_report *out);
 
 /* Of one bucket of the last finished step; times in seconds since the step's first ready. */

@@ -58,8 +58,9 @@ typedef struct {
 } coset_span;
 
 enum {
-    COSET_OBJECTIVE_BITS = 0, /* fewest bits */
-    COSET_OBJECTIVE_TIME = 1  /* least time for link_gbps: quicker codes, or none at all if the link is quicker still */
+    COSET_OBJECTIVE_DEFAULT = 0, /* BITS for coset_mean, TIME for coset_ddp, which measures the link itself */
+    COSET_OBJECTIVE_BITS = 1,    /* fewest bits */
+    COSET_OBJECTIVE_TIME = 2     /* least time for link_gbps: quicker codes, or none at all if the link is quicker still */
 };
 
 /* Zero (or NULL) in any field is the default. All ranks must give the same values. */

@@ -7,6 +7,7 @@
 #include "comm/comm.h"
 #include "ddp/agree.h"
 #include "ddp/inspect.h"
+#include "ddp/link.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -166,6 +167,24 @@ static void free_parts(coset_ddp *d)
     free(d);
 }
 
+/* The compressed mean, unless the planner finds that the link is quicker than its codes. */
+static coset_status make_mean(coset_ddp *d, const coset_mean_options *given, coset_error *why)
+{
+    coset_mean_options o = COSET_MEAN_OPTIONS_INIT;
+    if (given->struct_size < sizeof given->struct_size || given->struct_size > 4096)
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "mean->struct_size is not set: use COSET_MEAN_OPTIONS_INIT");
+    memcpy(&o, given, given->struct_size < sizeof o ? given->struct_size : sizeof o);
+    o.struct_size = sizeof o;
+    int pays;
+    coset_status status = cst_link_settle(d->comm, &o, &pays);
+    if (status != COSET_OK)
+        return cst_fail(why, status, -1, "measuring the link: %s", coset_strerror(status));
+    d->link_gbps = o.link_gbps;
+    d->settings.compress = pays;
+    /* made all the same: it is what checks the options */
+    return coset_mean_create(coset_comm_rank(d->comm), coset_comm_size(d->comm), &o, &d->mean, why);
+}
+
 static coset_status build(coset_ddp *d, coset_comm *comm, const coset_ddp_options *options, const coset_param *params,
                           size_t nparams, coset_error *why)
 {
@@ -180,10 +199,10 @@ static coset_status build(coset_ddp *d, coset_comm *comm, const coset_ddp_option
     coset_status agreed = cst_params_agree(&d->params, hash, d->comm, status == COSET_OK ? why : NULL);
     if (status == COSET_OK)
         status = agreed;
+    if (status == COSET_OK && d->settings.compress)
+        status = make_mean(d, options->mean, why);
     if (status == COSET_OK)
         status = make_parts(d, why);
-    if (status == COSET_OK && d->settings.compress)
-        status = coset_mean_create(coset_comm_rank(comm), coset_comm_size(comm), options->mean, &d->mean, why);
     if (status == COSET_OK)
         status = make_memory(d, why);
     return status;
@@ -326,6 +345,8 @@ static void fill_report(coset_ddp *d)
         .bits_sent = d->worker.compressed.bits_sent,
         .repaired = d->worker.compressed.repaired,
         .buckets = d->layout.nbuckets,
+        .link_gbps = d->link_gbps,
+        .plain = d->mean && !d->settings.compress,
     };
     memcpy(d->reported, d->layout.bucket, d->layout.nbuckets * sizeof *d->reported);
     memcpy(d->reported_times, d->worker.times, d->layout.nbuckets * sizeof *d->reported_times);

@@ -28,6 +28,7 @@ struct coset_ddp {
     char *memory; /* the gradients, from coset_alloc */
     size_t memory_bytes;
     coset_mean *mean;
+    double link_gbps; /* measured, or given; 0 if it was not asked for */
     cst_worker worker;
     pthread_mutex_t lock; /* of step, nonfinite, times.began and why */
     cst_step_state step;

@@ -62,6 +62,9 @@ extern const cst_protocol cst_star, cst_sublinear, cst_tree, cst_robust, cst_hom
 extern const cst_protocol cst_plain;      /* sharded-star without compression */
 extern const cst_protocol cst_codec_star; /* sharded-star with a baseline codec */
 
+/* From which speed of the link on (10^9 bytes per second each way) plain f32 is quicker than codes. */
+double cst_mean_breakeven_gbps(int size);
+
 /* Counts a transfer in the report and hands it out. */
 coset_status cst_hand_out(coset_round *round, coset_xfer *xfer, coset_xfer_kind kind, const void *send, void *recv,
                           size_t bytes, coset_dtype unit);

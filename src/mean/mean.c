@@ -40,7 +40,7 @@ static coset_status check_numbers(const coset_mean_options *o, coset_error *why)
         return cst_fail(why, COSET_ERR_ARGUMENT, -1, "bits %g: bits per coordinate and phase, 0.25 to 32", o->bits);
     if (!number_in(o->y, 0, 1e300) || !number_in(o->sigma, 0, 1e300) || !number_in(o->link_gbps, 0, 1e9))
         return cst_fail(why, COSET_ERR_ARGUMENT, -1, "y, sigma and link_gbps must not be negative");
-    if (o->objective != COSET_OBJECTIVE_BITS && o->objective != COSET_OBJECTIVE_TIME)
+    if (o->objective < COSET_OBJECTIVE_DEFAULT || o->objective > COSET_OBJECTIVE_TIME)
         return cst_fail(why, COSET_ERR_ARGUMENT, -1, "objective %d is none", o->objective);
     return COSET_OK;
 }
@@ -78,6 +78,12 @@ static const struct {
 } codec_cost = {0.65e-9, 0.95e-9};
 static const double usual_bits = 8.5; /* of both phases, at the default budget */
 
+double cst_mean_breakeven_gbps(int size)
+{
+    double saved_bytes = (2 - usual_bits / 32) * (size - 1.0) / size; /* sent less, per byte of the vector */
+    return saved_bytes / codec_cost.z * 1e-9;
+}
+
 /* Plain f32 or codes, and how many bits the quicker code for Z is worth per phase. */
 static coset_status choose_by_time(coset_mean *mean, const coset_mean_options *o, coset_error *why)
 {
@@ -85,10 +91,9 @@ static coset_status choose_by_time(coset_mean *mean, const coset_mean_options *o
         return COSET_OK;
     if (!(o->link_gbps > 0))
         return cst_fail(why, COSET_ERR_ARGUMENT, -1, "objective time needs link_gbps, what the link carries each way");
-    double per_byte = 1e-9 / o->link_gbps, share = (mean->size - 1.0) / mean->size;
-    double plain = 2 * share * per_byte, coded = usual_bits / 32 * share * per_byte + codec_cost.z;
-    if (plain <= coded && mean->protocol == &cst_sharded_star)
+    if (o->link_gbps >= cst_mean_breakeven_gbps(mean->size) && mean->protocol == &cst_sharded_star)
         mean->protocol = &cst_plain;
+    double per_byte = 1e-9 / o->link_gbps;
     mean->plan.rules.second_price = (codec_cost.e8_or_entropy - codec_cost.z) * 4 / (per_byte / 8) / 2;
     return COSET_OK;
 }

@@ -225,7 +225,72 @@ static int run_bits(const char *transport)
 {
     group g = GROUP(transport, 3);
     g.options.rank_order = 1;
-    return group_run(&g, same_bits, NULL);
+    coset_mean_options mean = COSET_MEAN_OPTIONS_INIT;
+    mean.objective = COSET_OBJECTIVE_BITS;
+    return group_run(&g, same_bits, NULL) || group_run(&g, same_bits, &mean);
+}
+
+/* ---- compression where it pays ---- */
+
+typedef struct {
+    coset_mean_options mean;
+    int plain; /* expected; -1: whatever the measured link says, the same on all ranks */
+} link_case;
+
+static int one_compressed_step(coset_comm *c, coset_ddp *d, coset_ddp_report *report)
+{
+    float *g = coset_ddp_grad(d, 1);
+    for (size_t i = 0; i < 1 << 16; i++)
+        g[i] = sinf((float)i * 0.37f + (float)coset_comm_rank(c));
+    coset_ddp_ready(d, 1);
+    return group_want(c, coset_ddp_finish(d, NULL), COSET_OK, coset_ddp_why(d)) ||
+           group_want(c, coset_ddp_last_report(d, report), COSET_OK, "report");
+}
+
+static int link_decides(coset_comm *c, void *arg)
+{
+    const link_case *k = arg;
+    const coset_param p = {.id = 1, .count = 1 << 16, .dtype = COSET_F32, .ndim = 2};
+    coset_ddp_options o = COSET_DDP_OPTIONS_INIT;
+    coset_ddp_report report = COSET_DDP_REPORT_INIT;
+    coset_ddp *d;
+    o.mean = &k->mean;
+    if (group_want(c, coset_ddp_create(c, &o, &p, 1, &d), COSET_OK, "create"))
+        return 1;
+    int bad = one_compressed_step(c, d, &report), plain[8];
+    coset_ddp_destroy(d);
+    if (bad || group_want(c, coset_allgather(&report.plain, plain, 1, COSET_I32, c), COSET_OK, "allgather"))
+        return 1;
+    for (int r = 0; r < coset_comm_size(c); r++)
+        if (plain[r] != (k->plain < 0 ? plain[0] : k->plain))
+            return group_fail(c, "rank %d sends %s", r, plain[r] ? "exactly" : "codes");
+    if ((report.bits_sent > 0) == report.plain)
+        return group_fail(c, "plain %d, but %llu bits of codes", report.plain, (unsigned long long)report.bits_sent);
+    if (k->mean.objective != COSET_OBJECTIVE_BITS && !(report.link_gbps > 0))
+        return group_fail(c, "no speed of the link reported");
+    return 0;
+}
+
+static int run_link(const char *transport)
+{
+    link_case cases[] = {{COSET_MEAN_OPTIONS_INIT, 0},
+                         {COSET_MEAN_OPTIONS_INIT, 1},
+                         {COSET_MEAN_OPTIONS_INIT, 0},
+                         {COSET_MEAN_OPTIONS_INIT, 0},
+                         {COSET_MEAN_OPTIONS_INIT, -1}};
+    cases[0].mean.objective = COSET_OBJECTIVE_BITS;
+    cases[1].mean.link_gbps = 100;
+    cases[2].mean.link_gbps = 1e-3;
+    cases[3].mean.link_gbps = 100; /* a baseline leaves no choice */
+    cases[3].mean.codec = "eden";
+    cases[3].mean.bits = 4;
+    cases[3].mean.objective = COSET_OBJECTIVE_BITS;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        group g = GROUP(transport, 3);
+        if (group_run(&g, link_decides, &cases[i]))
+            return 1;
+    }
+    return 0;
 }
 
 /* ---- parameters that are not ready ---- */
@@ -461,8 +526,9 @@ static const struct {
     const char *name;
     int (*run)(const char *transport);
 } cases[] = {
-    {"values", run_values},     {"bits", run_bits}, {"unused", run_unused}, {"misuse", run_misuse},
-    {"disagree", run_disagree}, {"clip", run_clip}, {"uneven", run_uneven}, {"state", run_state},
+    {"values", run_values}, {"bits", run_bits},     {"link", run_link},
+    {"unused", run_unused}, {"misuse", run_misuse}, {"disagree", run_disagree},
+    {"clip", run_clip},     {"uneven", run_uneven}, {"state", run_state},
 };
 
 int main(int argc, char **argv)

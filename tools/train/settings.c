@@ -51,6 +51,7 @@ static void choose_model(train_settings *s, const char *command)
 coset_mean_options settings_mean(const train_settings *s)
 {
     coset_mean_options mean = COSET_MEAN_OPTIONS_INIT;
+    mean.objective = COSET_OBJECTIVE_BITS; /* what was asked for, also where the link is quicker */
     mean.codec = s->codec;
     mean.error_budget = s->budget;
     mean.bits = s->bits;
