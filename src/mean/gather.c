@@ -252,6 +252,14 @@ static coset_status decode_sender(gathering *t, int sender, float *out)
     return COSET_OK;
 }
 
+/* Turns 1 .. n-1: positions of those who are not late; n .. 2n-2: of those who are. -1: nobody's turn. */
+static int sender_of_turn(const gathering *t, int turn)
+{
+    int ranks = t->l->shared->options.rules.ranks, position = turn < ranks ? turn : turn - ranks + 1;
+    int sender = (t->l->rank + position) % ranks;
+    return t->heard[sender].late == (turn >= ranks) ? sender : -1;
+}
+
 static coset_status gather_floats(gathering *t)
 {
     const cst_listener *l = t->l;
@@ -268,8 +276,10 @@ static coset_status gather_floats(gathering *t)
     t->g->x[l->rank] = own;
     t->ref = own;
     t->known = 1;
-    for (int position = 1; position < ranks; position++) {
-        int sender = (l->rank + position) % ranks;
+    for (int turn = 1; turn < 2 * ranks - 1; turn++) {
+        int sender = sender_of_turn(t, turn);
+        if (sender < 0)
+            continue;
         float *x = t->g->memory + (size_t)sender * t->n;
         t->g->x[sender] = x;
         coset_status status = decode_sender(t, sender, x);
@@ -342,8 +352,10 @@ static coset_status gather_wide(gathering *t)
     cst_vector_wide(l->vector, t->block, t->g->unit, own);
     memcpy(sum, own, t->n * sizeof *own);
     t->known = 1;
-    for (int position = 1; position < ranks; position++) {
-        int sender = (l->rank + position) % ranks;
+    for (int turn = 1; turn < 2 * ranks - 1; turn++) {
+        int sender = sender_of_turn(t, turn);
+        if (sender < 0)
+            continue;
         double *x = t->g->w + (size_t)sender * t->n;
         coset_status status = decode_wide(t, sender, sum, x);
         if (status)

@@ -458,6 +458,21 @@ static double *mean_at(const group_work *w, uint32_t block)
     return w->o->means + (size_t)(block - w->begin) * CST_BLOCK;
 }
 
+/* Where most blocks of a group decode, those that do not are just beyond reach: two bits quadruple it. */
+static void ask_for_less(group_work *w)
+{
+    const unsigned usual = 4, few = 2;
+    int ranks = w->o->listen.shared->options.rules.ranks, waiting = 0, all = 0;
+    uint32_t asks = (w->end - w->begin) * (uint32_t)ranks;
+    for (uint32_t b = w->begin; b < w->end; b++)
+        all += w->o->done[b - w->o->first] ? 0 : ranks - 1;
+    for (uint32_t i = 0; i < asks; i++)
+        waiting += w->asks[i].ask == CST_ASK_DIGITS;
+    for (uint32_t i = 0; i < asks && 2 * waiting <= all; i++)
+        if (w->asks[i].ask == CST_ASK_DIGITS && w->asks[i].arg == usual)
+            w->asks[i].arg = few;
+}
+
 /* Decodes and measures. */
 static coset_status gather_group(group_work *w)
 {
@@ -487,6 +502,7 @@ static coset_status gather_group(group_work *w)
             measure_floats(o, now);
         }
     }
+    ask_for_less(w);
     return COSET_OK;
 }
 
@@ -519,10 +535,10 @@ static double room_later(const group_work *w, uint32_t block, double bits)
     if (is_exact)
         return exact;
     if (bits > 0 && bits < 32)
-        return (1.1 * bits + 1) * b->n / 8 + 64;
+        return (1.05 * bits + 0.25) * b->n / 8 + 64;
     if (w->round + 1 == CST_LAST_ROUND)
         return exact + 4.0 * b->n;
-    return plan > 0 ? 1.3 * plan + 64 + b->n / 8.0 : b->n + 64;
+    return plan > 0 ? 1.1 * plan + 64 + b->n / 32.0 : b->n + 64;
 }
 
 /* A block that has to wait: its requests, one for all senders where all are asked the same. bits: per coordinate, what the
@@ -626,16 +642,27 @@ static void note_spent(group_work *w, const block_now *now, double d2, double bi
     w->modulo_planned += bits > 0 ? planned : 0;
 }
 
+/* What a block's mean will take after a refinement. A spread that the coarse steps drown is known badly: at worst there is
+ * none. */
+static double bits_when_refined(const group_work *w, const block_now *now, const group_now *g, uint8_t arg)
+{
+    const cst_plan_rules *rules = &w->o->listen.shared->options.rules;
+    double left = error_left(w, now, g), n = rules->ranks;
+    if (now->s2 < 0.1 * now->average_error)
+        return cst_model_bits((now->s2 + now->r2) * 100 / (12 * left));
+    double factor = cst_rotation_energy(now->layout->n), step = now->largest_base * cst_exp2(-arg / 4.0);
+    double error = cst_code_error(CST_CODE_Z, step) / factor * (n - 1) / (n * n);
+    return cst_plan_down(rules, now->s2, now->r2, error, left, CST_CODE_Z, step / sqrt(factor)).bits;
+}
+
 static void code_block(group_work *w, const block_now *now, const group_now *g, double growth, double *mean)
 {
     cst_owner *o = w->o;
     coding c = {.o = o, .packer = w->packer, .b = now, .part = now->g->block - o->first};
     uint8_t arg;
     if (w->round < CST_LAST_ROUND && !now->g->exact && needs_refinement(o, now, g, &arg)) {
-        /* s^2 is known only as well as the coarse step allows; at worst there is none */
-        double energy = now->s2 + now->r2, finest = 12 * error_left(w, now, g) / 100;
         request(w, (cst_request){now->g->block, CST_TO_ALL, CST_ASK_REFINE, arg});
-        postpone(w, now->g->block, NULL, cst_model_bits(energy / finest));
+        postpone(w, now->g->block, NULL, bits_when_refined(w, now, g, arg));
         return;
     }
     note_statistics(w, &c);

@@ -354,6 +354,7 @@ static bool answers_fit(const star *s, cst_parts *frame, int sender, int ranks)
                 return false;
             h->frame = frame;
             h->part = k;
+            h->late = true;
         } else if (r->ask == CST_ASK_REFINE) {
             bool lattice = base->desc.code == CST_CODE_Z || base->desc.code == CST_CODE_E8 ||
                            base->desc.code == CST_CODE_ENTROPY || base->desc.code == CST_CODE_WIDE;
@@ -365,6 +366,7 @@ static bool answers_fit(const star *s, cst_parts *frame, int sender, int ranks)
             if (code != CST_CODE_PLAIN || part->desc.class != want)
                 return false;
             *(r->ask == CST_ASK_DIGITS ? &h->digits : &h->plain) = part;
+            h->late = true;
         }
         k++;
     }

@@ -12,7 +12,7 @@
 #include <math.h>
 #include <stdio.h>
 
-enum { BLOCKS = 12, BLOCK = 4096, STEPS = 60 };
+enum { BLOCKS = 12, BLOCK = 4096, STEPS = 200 };
 
 typedef struct {
     const char *name;
