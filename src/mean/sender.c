@@ -62,12 +62,15 @@ cst_block_id cst_sender_block(const cst_sender *s, uint32_t block, uint32_t phas
 
 /* ---- which code, modulus and step ---- */
 
+/* Integers have to stay below the kernels' limits, by a margin for rounding. */
+static const float below = 0.99f;
+
 static float largest_in_steps(const cst_sender *s, uint32_t block, double step)
 {
     const cst_block *b = &s->shared->layout->blocks[block];
     double norm2 = s->vector->own[block].energy * b->count * cst_rotation_energy(b->n);
     double bound = sqrt(norm2) / step;
-    if (bound < CST_E8_LIMIT)
+    if (bound < below * CST_E8_LIMIT)
         return (float)bound;
     return (float)(s->tools->norm->stats(s->vector->rotated + b->at, b->n).max / step);
 }
@@ -162,7 +165,7 @@ static cst_block_desc choose(const cst_sender *s, uint32_t block, int owner)
     const cst_block *b = &s->shared->layout->blocks[block];
     double step = cst_step_value(d.step, s->vector->exponents[b->span]);
     float limit = d.code == CST_CODE_E8 ? CST_E8_LIMIT : CST_Z_LIMIT;
-    return largest_in_steps(s, block, step) < 0.99f * limit ? d : wide_code(s, block, gain);
+    return largest_in_steps(s, block, step) < below * limit ? d : wide_code(s, block, gain);
 }
 
 /* ---- payloads ---- */
