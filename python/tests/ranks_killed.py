@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Run by torchrun with a backend and perhaps "hook": rank 1 kills itself in the middle of training; the others must be told within seconds."""
+"""Run by torchrun with a backend, and perhaps "hook" and "exit": rank 1 kills itself (or ends as if all were done) in the middle of
+training; the others must be told within seconds. Not collected by pytest."""
 import os
 import signal
 import sys
@@ -19,6 +20,8 @@ if "hook" in sys.argv:
     model.register_comm_hook(coset.torch.LatticeState(objective="bits"), coset.torch.lattice_hook)
 for step in range(1000):
     if rank == 1 and step == 3:
+        if "exit" in sys.argv:
+            sys.exit(0)
         os.kill(os.getpid(), signal.SIGKILL)
     start = time.monotonic()
     try:
@@ -28,5 +31,6 @@ for step in range(1000):
         print(f"rank {rank} told of rank {error.peer} after {time.monotonic() - start:.1f} s", flush=True)
         os._exit(3)
     except RuntimeError as error:
-        print(f"rank {rank} told by {type(error).__name__} after {time.monotonic() - start:.1f} s: {error}", flush=True)
+        text = str(error).replace("\n", " ")
+        print(f"rank {rank} told by {type(error).__name__} after {time.monotonic() - start:.1f} s: {text}", flush=True)
         os._exit(3)

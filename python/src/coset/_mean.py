@@ -109,6 +109,11 @@ class Round:
         self._mean._check(lib.coset_mean_end(handle, out))
         return _report(out)
 
+    def abandon(self) -> None:
+        """After an error, while a transfer may still be running: an engine may write to the memory, so it is never freed."""
+        self._handle = None
+        ffi.gc(self._mean._handle, None)
+
     def __del__(self) -> None:
         if getattr(self, "_handle", None) is not None:
             lib.coset_mean_end(self._handle, ffi.NULL)

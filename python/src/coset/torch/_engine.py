@@ -11,6 +11,7 @@ import torch.distributed as dist
 
 from .._mean import Transfer
 from ..errors import UnsupportedError
+from ._watch import Watch
 
 # Its name from torch 2.13 on, and before.
 _all_gather = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
@@ -28,6 +29,7 @@ class Engine:
     def __init__(self, group: dist.ProcessGroup) -> None:
         self.group = group
         self.size = dist.get_world_size(group)
+        self.watch = Watch(group)
         self._gather_by_exchange: bool | None = None
 
     def start(self, transfer: Transfer) -> Callable[[], None]:
@@ -41,16 +43,32 @@ class Engine:
             dtype = _UNITS[transfer.unit_bytes]
             total = _tensor(transfer.recv, dtype)
             total.copy_(_tensor(transfer.send, dtype))
-            return self._wait(dist.all_reduce(total, group=self.group, async_op=True))
+            return self.all_reduce(total)
         return self._route(transfer)
 
     def _wait(self, work: Any, keep: Any = None) -> Callable[[], None]:
+        """Waits for a work just started; `keep` lives until then."""
+        self.watch.started += 1
+        number = self.watch.started
+
         def wait() -> None:
-            work.wait()
+            self.watch.wait(work, number)
             del keep[:]
 
         keep = [] if keep is None else [keep]
         return wait
+
+    def all_reduce(self, tensor: torch.Tensor, op: Any = dist.ReduceOp.SUM) -> Callable[[], None]:
+        """In place; the returned function waits for it."""
+        return self._wait(dist.all_reduce(tensor, op, group=self.group, async_op=True))
+
+    def stop(self, error: BaseException) -> None:
+        """No more transfers of this rank: the others are told, and what is under way is given up where the backend can."""
+        self.watch.raised(error)
+        try:
+            self.group.abort()
+        except Exception:  # noqa: BLE001 - not every backend and version has it; the watch does without
+            pass
 
     def _gather(self, out: torch.Tensor, mine: torch.Tensor) -> Callable[[], None]:
         if self._gather_by_exchange is None:
@@ -75,15 +93,15 @@ class Engine:
         best = [float("inf"), float("inf")]
         for _ in range(3):
             for way in (0, 1):
-                dist.barrier(self.group)
+                self.all_reduce(torch.zeros(1))()
                 start = time.perf_counter()
                 if way == 0:
-                    _all_gather(out, mine, group=self.group)
+                    self._wait(_all_gather(out, mine, group=self.group, async_op=True))()
                 else:
-                    dist.all_to_all_single(out, mine.repeat(self.size), group=self.group)
+                    self._wait(dist.all_to_all_single(out, mine.repeat(self.size), group=self.group, async_op=True))()
                 best[way] = min(best[way], time.perf_counter() - start)
         agreed = torch.tensor(best)
-        dist.all_reduce(agreed, dist.ReduceOp.MAX, group=self.group)
+        self.all_reduce(agreed, dist.ReduceOp.MAX)()
         return bool(agreed[1] < agreed[0])
 
 

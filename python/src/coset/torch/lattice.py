@@ -9,7 +9,7 @@ One dispatcher thread issues all our collectives, on a group of our own, in one 
     E0 A0  E1 A1 B0  E2 A2 B1 +0  B2 +1 +2
 
 So bucket k is encoded while bucket k-1 is on the wire. Nothing waits in a backend's thread or in a future's callback, and
-DDP's own collectives are on another group.
+DDP's own collectives are on another group. A rank that fails or leaves ends the exchange of all, with the reason (_watch.py).
 """
 # Annotations must be objects, not strings: DistributedDataParallel checks those of the hook.
 import logging
@@ -18,7 +18,8 @@ import statistics
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -27,6 +28,7 @@ import torch.distributed as dist
 from .._mean import Mean, MeanOptions, Round
 from ..errors import ArgumentError, MismatchError, UnsupportedError
 from ._engine import Engine, own_group
+from ._watch import Watch
 
 _log = logging.getLogger("coset")
 _FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -46,9 +48,10 @@ def _flat(gradient: torch.Tensor) -> torch.Tensor | None:
 class _Bucket:
     """One bucket on its way. `outputs` are views of its memory, so the result is where DDP wants it."""
 
-    def __init__(self, result: torch.Tensor, spans: list[tuple[int, torch.Tensor]], exact: list[torch.Tensor],
-                 last: bool) -> None:
-        self.result, self.spans, self.exact, self.last = result, spans, exact, last
+    def __init__(self, result: torch.Tensor, last: bool) -> None:
+        self.result, self.last = result, last
+        self.spans: list[tuple[int, torch.Tensor]] = []
+        self.exact: list[torch.Tensor] = []
         self.small: torch.Tensor | None = None
         self.small_wait: Callable[[], None] | None = None
         self.round: Round | None = None
@@ -57,6 +60,11 @@ class _Bucket:
         self.begun: torch.futures.Future[None] = torch.futures.Future()
         # A callback that raises is a failed future to C++ too; set_exception would be a success there.
         self.future: torch.futures.Future[torch.Tensor] = self.begun.then(self._outcome)
+
+    def fail(self, error: BaseException) -> None:
+        self.error = error
+        if not self.begun.done():
+            self.begun.set_result(None)
 
     def _outcome(self, _begun: Any) -> torch.Tensor:
         if self.error is not None:
@@ -123,9 +131,10 @@ class LatticeState:
         self._totals: dict[str, float] = {}
         self._steps = 0
         self._error: BaseException | None = None
-        self._jobs: queue.SimpleQueue[_Bucket | None] = queue.SimpleQueue()
-        self._thread = threading.Thread(target=_dispatch, args=(weakref.ref(self), self._jobs), name="coset-dispatcher",
-                                        daemon=True)
+        self._closed = False
+        self._jobs: queue.SimpleQueue[_Bucket | BaseException | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=_dispatch, args=(weakref.ref(self), self._jobs, self._engine.watch),
+                                        name="coset-dispatcher", daemon=True)
         self._thread.start()
 
     # -- what a bucket consists of -------------------------------------------------------------------------------
@@ -141,21 +150,32 @@ class LatticeState:
 
     def _submit(self, result: torch.Tensor, pairs: Iterable[tuple[torch.Tensor, torch.Tensor]], last: bool) -> _Bucket:
         """pairs: parameters and their gradients, which are averaged in place."""
-        spans, exact = [], []
+        bucket = _Bucket(result, last)
+        if self._error is not None:
+            bucket.fail(self._error)
+            return bucket
+        try:
+            if self._closed:
+                raise ArgumentError("the LatticeState has been closed")
+            self._sort(bucket, pairs)
+            self._jobs.put(bucket)
+        except BaseException as error:  # noqa: BLE001 - DDP goes on only after futures that fail
+            self._give_up(bucket, error)
+        return bucket
+
+    def _give_up(self, bucket: _Bucket, error: BaseException) -> None:
+        """What fails on the caller's thread fails on all ranks: they would wait for this one."""
+        self._jobs.put(error)
+        bucket.fail(error)
+
+    def _sort(self, bucket: _Bucket, pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
         for parameter, gradient in pairs:
             number = self._id(parameter)
             flat = _flat(gradient)
             if parameter.dim() < 2 or parameter.numel() < self._min_elements or gradient.dtype not in _FLOATS or flat is None:
-                exact.append(gradient)
+                bucket.exact.append(gradient)
             else:
-                spans.append((number, flat))
-        bucket = _Bucket(result, spans, exact, last)
-        if self._error is not None:
-            bucket.error = self._error
-            bucket.begun.set_result(None)
-        else:
-            self._jobs.put(bucket)
-        return bucket
+                bucket.spans.append((number, flat))
 
     # -- the dispatcher ------------------------------------------------------------------------------------------
 
@@ -166,7 +186,7 @@ class LatticeState:
             bucket.spans = []
         if bucket.exact:
             bucket.small = torch.cat([g.reshape(-1) for g in bucket.exact])
-            bucket.small_wait = self._engine._wait(dist.all_reduce(bucket.small, group=self._engine.group, async_op=True))
+            bucket.small_wait = self._engine.all_reduce(bucket.small)
         if bucket.spans:
             bucket.round = self._mean.begin([(number, g, g) for number, g in bucket.spans])
             self._advance(bucket)
@@ -206,7 +226,7 @@ class LatticeState:
     def _agree(self, numbers: list[float]) -> list[float]:
         """The maximum over ranks."""
         tensor = torch.tensor(numbers, dtype=torch.float64)
-        dist.all_reduce(tensor, dist.ReduceOp.MAX, group=self._engine.group)
+        self._engine.all_reduce(tensor, dist.ReduceOp.MAX)()
         return tensor.tolist()
 
     def _add(self, facts: dict[str, float]) -> None:
@@ -219,12 +239,14 @@ class LatticeState:
                     self._totals[name] = facts[name]
 
     def _fail(self, buckets: Iterable[_Bucket], error: BaseException) -> None:
+        """The end of this state: tells the other ranks, and everyone here who waits."""
         self._error = error
+        self._engine.stop(error)
         for bucket in buckets:
-            bucket.error = error
-            bucket.round = None
-            if not bucket.begun.done():
-                bucket.begun.set_result(None)
+            if bucket.round is not None:
+                bucket.round.abandon()
+                bucket.round = None
+            bucket.fail(error)
 
     # -- for users -----------------------------------------------------------------------------------------------
 
@@ -264,7 +286,8 @@ class LatticeState:
         self._mean.load(state["mean"])
 
     def close(self) -> None:
-        """Ends the dispatcher. Happens by itself when the state is no longer used."""
+        """Ends the dispatcher. Happens by itself when the state is no longer used. Ranks that go on without this one are told."""
+        self._closed = True
         self._jobs.put(None)
         self._thread.join()
 
@@ -273,22 +296,25 @@ class LatticeState:
             self._jobs.put(None)
 
 
-def _dispatch(owner: weakref.ref[LatticeState], jobs: queue.SimpleQueue[_Bucket | None]) -> None:
+def _dispatch(owner: weakref.ref[LatticeState], jobs: queue.SimpleQueue[_Bucket | BaseException | None], watch: Watch) -> None:
     """The dispatcher's thread; holds the state only while there is work, so that it can be collected."""
     underway: list[_Bucket] = []
-    while (bucket := jobs.get()) is not None:
+    while (job := jobs.get()) is not None:
         state = owner()
         if state is None:
-            return
-        underway.append(bucket)
+            break
         try:
+            if isinstance(job, BaseException):
+                raise job
+            underway.append(job)
             if state._error is not None:
                 raise state._error
-            _turn(state, underway, bucket.last)
+            _turn(state, underway, job.last)
         except BaseException as error:  # noqa: BLE001 - given to everyone who waits
             state._fail(underway, error)
             underway = []
-        del state, bucket
+        del state, job
+    watch.left()
 
 
 def _turn(state: LatticeState, underway: list[_Bucket], last: bool) -> None:
@@ -310,12 +336,16 @@ def lattice_hook(state: LatticeState, bucket: dist.GradBucket) -> torch.futures.
 
 
 def _staged(state: LatticeState, bucket: dist.GradBucket, buffer: torch.Tensor) -> torch.futures.Future[torch.Tensor]:
-    """CUDA gradients: copied to pinned memory, averaged there, copied back when the future is done."""
-    if not state._cuda_staging:
-        raise UnsupportedError(f"gradients on {buffer.device}: LatticeState(cuda_staging=True) sends them through pinned host "
-                               "memory, which has not been measured; it needs a process group with a CPU backend (gloo)")
-    host = torch.empty(buffer.shape, dtype=buffer.dtype, pin_memory=True)
-    host.copy_(buffer)
+    """Gradients elsewhere: copied to pinned host memory, averaged there, copied back when the future is done."""
+    try:
+        if not state._cuda_staging:
+            raise UnsupportedError(f"gradients on {buffer.device}: LatticeState(cuda_staging=True) sends them through pinned host "
+                                   "memory, which has not been measured; it needs a process group with a CPU backend (gloo)")
+        host = _host_copy(buffer)
+    except Exception as error:  # noqa: BLE001
+        failed = _Bucket(buffer, bucket.is_last())
+        state._give_up(failed, error)
+        return failed.future
     views, offset = [], 0
     for gradient in bucket.gradients():
         views.append(host[offset:offset + gradient.numel()].view(gradient.shape))
@@ -327,3 +357,10 @@ def _staged(state: LatticeState, bucket: dist.GradBucket, buffer: torch.Tensor) 
         return buffer
 
     return sent.future.then(back)
+
+
+def _host_copy(buffer: torch.Tensor) -> torch.Tensor:
+    """Of a tensor on another device, when it is complete."""
+    host = torch.empty(buffer.shape, dtype=buffer.dtype, pin_memory=True)
+    host.copy_(buffer)
+    return host

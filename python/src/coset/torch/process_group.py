@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 
 from ..comm import Comm, Options
-from ..errors import ArgumentError, UnsupportedError
+from ..errors import ArgumentError, Error, UnsupportedError
 from ._bytes import flat, joined, raw, same_bytes, spread, write_back
 from ._lane import Lane, Work
 from ._mail import Mail
@@ -69,7 +69,16 @@ class ProcessGroup(dist.ProcessGroup):
         self._comm.destroy()
 
     def _submit(self, body: Callable[[], object], result: list[Tensor], opts: Any) -> Work:
-        return self._lane.submit(body, result, _asynchronous(opts))
+        def guarded() -> None:
+            try:
+                body()
+            except Error:  # the library has told the others, where they must know
+                raise
+            except BaseException as error:
+                self._comm.abort(f"rank {self.rank()} failed: {type(error).__name__}: {error}")
+                raise
+
+        return self._lane.submit(guarded, result, _asynchronous(opts))
 
     def _pairwise(self) -> Comm:
         """For messages inside collectives, apart from the user's. Only called inside collectives, so on all ranks."""
