@@ -7,10 +7,12 @@
 #include <coset_ddp.h>
 #include <math.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { PARAMS = 12 };
 
@@ -522,13 +524,81 @@ static int run_state(const char *transport)
     return group_run(&g, state, NULL);
 }
 
+/* ---- a rank killed in the middle of a bucket ---- */
+
+/* Gradients of parameters 0 to `until` (excluded), large enough for buckets to be moving. */
+static void ready_some(coset_ddp *d, const coset_param *p, size_t until, int rank)
+{
+    for (size_t k = 0; k < until; k++) {
+        float *g = coset_ddp_grad(d, p[k].id);
+        for (size_t i = 0; i < p[k].count; i++)
+            g[i] = sinf((float)(i + k) + (float)rank);
+        coset_ddp_ready(d, p[k].id);
+    }
+}
+
+static void be_killed(void)
+{
+    pid_t self = getpid(), killer = fork();
+    if (killer == 0) {
+        kill(self, SIGKILL);
+        _exit(0);
+    }
+}
+
+static int survive(coset_comm *c, void *arg)
+{
+    enum { N = 4 };
+    coset_param p[N];
+    coset_ddp_options o = COSET_DDP_OPTIONS_INIT;
+    coset_ddp *d;
+    o.mean = arg;
+    o.bucket_bytes = o.first_bytes = o.last_bytes = 1;
+    for (size_t i = 0; i < N; i++)
+        p[i] = (coset_param){.id = i, .count = 1 << 18, .dtype = COSET_F32, .ndim = 2};
+    if (group_want(c, coset_ddp_create(c, &o, p, N, &d), COSET_OK, "create"))
+        return 1;
+    ready_some(d, p, N, coset_comm_rank(c));
+    if (group_want(c, coset_ddp_finish(d, NULL), COSET_OK, "the first step"))
+        return 1;
+    if (coset_comm_rank(c) == 1) {
+        be_killed(); /* at a moment of the kernel's choosing, but before the last gradient */
+        ready_some(d, p, N - 1, 1);
+        for (;;)
+            pause();
+    }
+    ready_some(d, p, N, coset_comm_rank(c));
+    int bad = group_want(c, coset_ddp_finish(d, NULL), COSET_ERR_PEER, "finish with a dead rank");
+    if (!bad && !strstr(coset_ddp_why(d), "rank 1"))
+        bad = group_fail(c, "the text is '%s'", coset_ddp_why(d));
+    bad = bad || group_want(c, coset_ddp_finish(d, NULL), COSET_ERR_PEER, "a later finish");
+    coset_ddp_destroy(d);
+    return bad;
+}
+
+static int run_death(const char *transport)
+{
+    if (!strcmp(transport, "threads"))
+        return 0; /* threads die together */
+    coset_mean_options mean = COSET_MEAN_OPTIONS_INIT;
+    mean.objective = COSET_OBJECTIVE_BITS;
+    int bad = 0;
+    for (int compressed = 0; compressed < 2; compressed++) {
+        group g = GROUP(transport, 3);
+        g.expect_dead = 1;
+        g.seconds = 30;
+        bad += abs(group_run(&g, survive, compressed ? &mean : NULL));
+    }
+    return bad;
+}
+
 static const struct {
     const char *name;
     int (*run)(const char *transport);
 } cases[] = {
-    {"values", run_values}, {"bits", run_bits},     {"link", run_link},
-    {"unused", run_unused}, {"misuse", run_misuse}, {"disagree", run_disagree},
-    {"clip", run_clip},     {"uneven", run_uneven}, {"state", run_state},
+    {"values", run_values}, {"bits", run_bits},         {"link", run_link}, {"unused", run_unused},
+    {"misuse", run_misuse}, {"disagree", run_disagree}, {"clip", run_clip}, {"uneven", run_uneven},
+    {"state", run_state},   {"death", run_death},
 };
 
 int main(int argc, char **argv)
