@@ -47,9 +47,10 @@ double cst_log2(double x)
         e++;
     }
     /* log2(m) = 2 atanh(s) / ln 2, |s| < 0.172: the series is cut where its terms pass below 1e-15. */
+    static const double odd[] = {1.0 / 17, 1.0 / 15, 1.0 / 13, 1.0 / 11, 1.0 / 9, 1.0 / 7, 1.0 / 5, 1.0 / 3, 1.0};
     double s = (m - 1) / (m + 1), t = s * s, sum = 0;
-    for (int k = 17; k >= 1; k -= 2)
-        sum = sum * t + 1.0 / k;
+    for (int k = 0; k < 9; k++)
+        sum = sum * t + odd[k];
     return e + s * sum * 2.8853900817779268; /* 2 / ln 2 */
 }
 
@@ -68,9 +69,12 @@ double cst_exp2(double x)
         f += 1;
         e--;
     }
-    double y = f * 0.69314718055994531, sum = 1; /* ln 2; |y| < 0.347 */
-    for (int k = 13; k >= 1; k--)
-        sum = 1 + sum * y / k;
+    static const double factorial[] = {1.0 / 6227020800, 1.0 / 479001600, 1.0 / 39916800, 1.0 / 3628800, 1.0 / 362880,
+                                       1.0 / 40320,      1.0 / 5040,      1.0 / 720,      1.0 / 120,     1.0 / 24,
+                                       1.0 / 6,          1.0 / 2,         1.0,            1.0};
+    double y = f * 0.69314718055994531, sum = 0; /* ln 2; |y| < 0.347 */
+    for (int k = 0; k < 14; k++)
+        sum = sum * y + factorial[k];
     return cst_scale2(sum, e);
 }
 

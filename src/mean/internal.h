@@ -3,6 +3,7 @@
 #ifndef CST_MEAN_INTERNAL_H
 #define CST_MEAN_INTERNAL_H
 #include "codec/block.h"
+#include "codec/parts.h"
 #include "mean/layout.h"
 #include "mean/pool.h"
 #include "mean/shared.h"
@@ -25,6 +26,7 @@ struct coset_mean {
     coset_error error;
     cst_tools *tools;
     cst_pool pool;
+    cst_packer packer; /* its buffers, between calls (cst_borrow_packer) */
     void *settings; /* the protocol's own, freed by it */
 };
 
@@ -65,6 +67,9 @@ extern const cst_protocol cst_codec_star; /* sharded-star with a baseline codec 
 /* From which speed of the link on (10^9 bytes per second each way) plain f32 is quicker than codes. */
 double cst_mean_breakeven_gbps(int size);
 
+/* A packer whose buffers have their size already, if no other round of this mean has it; and back again. */
+cst_packer cst_borrow_packer(coset_mean *mean);
+void cst_return_packer(coset_mean *mean, cst_packer *packer);
 /* Counts a transfer in the report and hands it out. */
 coset_status cst_hand_out(coset_round *round, coset_xfer *xfer, coset_xfer_kind kind, const void *send, void *recv,
                           size_t bytes, coset_dtype unit);

@@ -178,6 +178,7 @@ void cst_mean_destroy(coset_mean *mean)
         mean->protocol->destroy(mean);
     cst_track_free(&mean->track);
     cst_pool_free(&mean->pool);
+    cst_packer_free(&mean->packer);
     free(mean->tools);
     free(mean);
 }

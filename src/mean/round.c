@@ -123,6 +123,20 @@ coset_status cst_mean_begin(coset_mean *mean, const coset_span *spans, size_t ns
     return COSET_OK;
 }
 
+cst_packer cst_borrow_packer(coset_mean *mean)
+{
+    cst_packer packer = mean->packer;
+    mean->packer = (cst_packer){0};
+    return packer;
+}
+
+void cst_return_packer(coset_mean *mean, cst_packer *packer)
+{
+    cst_packer_free(&mean->packer); /* of a round that ended earlier */
+    mean->packer = *packer;
+    *packer = (cst_packer){0};
+}
+
 /* One rank alone, or nothing to average: the result is the input. */
 static void copy_inputs(const coset_round *round)
 {

@@ -93,6 +93,7 @@ static coset_status star_begin(coset_round *round)
     size_t n = (size_t)round->mean->size;
     if (!s)
         return COSET_ERR_MEMORY;
+    s->packer = cst_borrow_packer(round->mean);
     s->errors = calloc(n, sizeof *s->errors);
     s->corrected = calloc(n, sizeof *s->corrected);
     s->told = calloc(n, sizeof *s->told);
@@ -133,7 +134,7 @@ static void star_end(coset_round *round)
     cst_owner_free(&s->owner);
     cst_sender_free(&s->sender);
     cst_shared_free(&s->shared);
-    cst_packer_free(&s->packer);
+    cst_return_packer(round->mean, &s->packer);
     free(s->heard);
     free(s->asked);
     free(s);

@@ -89,6 +89,33 @@ void cst_block_signs(const cst_vector *v, uint32_t block, uint32_t signs[CST_SIG
     v->tools->random->words(&stream, 0, cst_sign_words(b->n), signs);
 }
 
+/* Energies between these say by themselves that all elements are finite and, of a full block, that the largest is of a
+ * magnitude that needs no scaling; the rotated values have the same energy, and NaN or Inf makes all of them so. */
+static const double plain_energy_low = 0x1p-60, plain_energy_high = 0x1p79;
+
+static bool is_full(const cst_vector *v, uint32_t block, int exponent)
+{
+    const cst_block *b = &v->layout->blocks[block];
+    return v->dtype == COSET_F32 && exponent == 0 && b->count == CST_BLOCK;
+}
+
+/* The usual block of the usual tensor, in one pass over memory; false, and nothing is decided, if it is another. */
+static bool load_full(cst_vector *v, uint32_t block)
+{
+    const float *in = (const float *)(const void *)cst_vector_elements(v, block);
+    const bool more = block + 1 < v->layout->nblocks;
+    float *to = v->rotated + v->layout->blocks[block].at;
+    uint32_t signs[CST_SIGN_WORDS];
+    cst_block_signs(v, block, signs);
+    v->tools->hadamard->rotate(in, to, CST_BLOCK, signs,
+                               more ? (const float *)(const void *)cst_vector_elements(v, block + 1) : NULL);
+    double energy = v->tools->norm->dot(to, to, CST_BLOCK);
+    if (!(energy >= plain_energy_low && energy <= plain_energy_high))
+        return false;
+    v->own[block] = (cst_own_block){energy / CST_BLOCK, CST_BLOCK_USUAL};
+    return true;
+}
+
 /* Reads, classifies and rotates one block; returns its largest magnitude. */
 static double load_block(cst_vector *v, uint32_t block, int exponent)
 {
@@ -106,7 +133,7 @@ static double load_block(cst_vector *v, uint32_t block, int exponent)
     }
     uint32_t signs[CST_SIGN_WORDS];
     cst_block_signs(v, block, signs);
-    if (v->dtype == COSET_F32 && exponent == 0 && b->count == b->n) {
+    if (is_full(v, block, exponent)) {
         v->tools->hadamard->rotate((const float *)(const void *)in, to, b->n, signs, NULL);
     } else {
         load_floats(v, in, b, exponent, to);
@@ -124,7 +151,7 @@ static void load_span(cst_vector *v, uint32_t span, uint32_t first, uint32_t end
     double largest = 0;
     v->exponents[span] = 0;
     for (uint32_t b = first; b < end; b++) {
-        double m = load_block(v, b, 0);
+        double m = is_full(v, b, 0) && load_full(v, b) ? 1 : load_block(v, b, 0);
         largest = m > largest ? m : largest;
     }
     int e = cst_exponent(largest);

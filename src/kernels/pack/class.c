@@ -35,7 +35,11 @@ const cst_class_info cst_classes[CST_CLASS_MAX + 1] = {
 
 uint32_t cst_class_for(float modulus)
 {
-    for (uint32_t k = CST_CLASS_MIN; k <= CST_CLASS_MAX; k++)
+    if (!(modulus <= 65536))
+        return 0;
+    /* q of class k is at most 2^(k/4): classes below four times the modulus's logarithm are too small. */
+    uint32_t k = modulus < 4 ? CST_CLASS_MIN : 4u * (31u - (uint32_t)__builtin_clz((uint32_t)modulus));
+    for (; k <= CST_CLASS_MAX; k++)
         if (cst_class_valid(k) && (float)cst_classes[k].q >= modulus)
             return k;
     return 0;
