@@ -2,6 +2,7 @@
 /* Quantisers, packing and checksums at every level against the scalar ones, byte for byte, inside guarded buffers. */
 #include "cases.h"
 
+#include "kernels/norm/norm.h"
 #include "kernels/quantise/sum.h"
 
 static int32_t keys[CST_CHECKSUM_KEYS];
@@ -60,6 +61,11 @@ static void check_encode(const cst_quantise_kernels *scalar, const cst_quantise_
     ca_same(c->codes, codes, packed, 1, "encode without points: codes");
     same_sums(sum, variant->quantise(b, x, points), "quantise: checksum");
     ca_same(c->points, points, n, 4, "quantise: points");
+    float *value = place_floats(&out_buffer, n);
+    sum = scalar->quantise_both(b, c->x, 0.7f, c->points, c->out);
+    same_sums(sum, variant->quantise_both(b, x, 0.7f, points, value), "quantise_both: checksum");
+    ca_same(c->points, points, n, 4, "quantise_both: points");
+    ca_same(c->out, value, n, 4, "quantise_both: values");
     ca_expect(all_intact(), "encode: wrote outside");
 }
 
@@ -83,6 +89,39 @@ static void check_decode(const cst_quantise_kernels *scalar, const cst_quantise_
     same_sums(sum, variant->reconstruct(b, points, out), "reconstruct: checksum");
     ca_same(c->out, out, n, 4, "reconstruct: values");
     ca_expect(all_intact(), "decode: wrote outside");
+}
+
+/* The sum and its energies are what decode, an addition and a dot product would give. */
+static void check_sums(const cst_quantise_kernels *scalar, const cst_quantise_kernels *variant,
+                       const cst_lattice_block *b, block_case *c)
+{
+    const uint32_t n = b->n;
+    const uint8_t *codes = guarded_copy(&code_buffer, c->codes, cst_packed_bytes(c->classes, n / CST_UNIT), 1);
+    const float *ref = guarded_copy(&ref_buffer, c->ref, n, 4);
+    static float sum[CST_BLOCK];
+    cst_checksum check = scalar->decode(b, codes, c->classes, ref, 0.9f, c->out, c->points);
+    for (uint32_t i = 0; i < n; i++)
+        sum[i] = ref[i] + c->out[i];
+    const double energy[2] = {cst_norm_scalar.dot(c->out, c->out, n), cst_norm_scalar.dot(sum, sum, n)};
+    for (int with_value = 0; with_value < 2; with_value++) {
+        float value[CST_BLOCK];
+        int32_t *points = place_points(n);
+        cst_summed to = {.value = with_value ? value : NULL, .sum = place_floats(&out_buffer, n)};
+        same_sums(check, variant->decode_add(b, codes, c->classes, ref, 0.9f, &to, points), "decode_add: checksum");
+        ca_same(c->points, points, n, 4, "decode_add: points");
+        ca_same(sum, to.sum, n, 4, "decode_add: sum");
+        ca_same(energy, to.energy, 2, 8, "decode_add: energies");
+        if (with_value)
+            ca_same(c->out, value, n, 4, "decode_add: values");
+        memset(to.sum, 0, 4 * n);
+        memset(to.energy, 0, sizeof to.energy);
+        same_sums(check, variant->reconstruct_add(b, points, ref, &to), "reconstruct_add: checksum");
+        ca_same(sum, to.sum, n, 4, "reconstruct_add: sum");
+        ca_same(energy, to.energy, 2, 8, "reconstruct_add: energies");
+        if (with_value)
+            ca_same(c->out, value, n, 4, "reconstruct_add: values");
+        ca_expect(all_intact(), "decode_add: wrote outside");
+    }
 }
 
 static void check_simple_digits(const cst_quantise_kernels *scalar, const cst_quantise_kernels *variant,
@@ -142,6 +181,7 @@ static void check_lattice(cst_lattice_kind lattice)
     check_encode(scalar, variant, &b, &c);
     fill_reference(lattice, c.x, c.classes, b.n, step, 1.2, c.ref);
     check_decode(scalar, variant, &b, &c);
+    check_sums(scalar, variant, &b, &c);
     check_simple_digits(scalar, variant, &b, &c);
     check_need(scalar, variant, &b, &c);
     check_hostile(scalar, variant, b, &c);

@@ -9,6 +9,9 @@
 
 typedef __m256 fvec;
 typedef __m256i ivec;
+typedef struct {
+    __m256d low, high;
+} dvec;
 enum { VEC_LANES = 8 };
 
 CST_LANE_INLINE fvec f_load(const float *p)
@@ -205,6 +208,24 @@ CST_LANE_INLINE uint64_t q_sum(ivec a)
     for (int l = 0; l < 4; l++)
         sum += lane[l];
     return sum;
+}
+
+CST_LANE_INLINE dvec d_zero(void)
+{
+    return (dvec){_mm256_setzero_pd(), _mm256_setzero_pd()};
+}
+CST_LANE_INLINE dvec d_widen(fvec x)
+{
+    return (dvec){_mm256_cvtps_pd(_mm256_castps256_ps128(x)), _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1))};
+}
+CST_LANE_INLINE dvec d_add_products(dvec sum, dvec x, dvec y)
+{
+    return (dvec){_mm256_fmadd_pd(x.low, y.low, sum.low), _mm256_fmadd_pd(x.high, y.high, sum.high)};
+}
+CST_LANE_INLINE void d_store(double *p, dvec a)
+{
+    _mm256_storeu_pd(p, a.low);
+    _mm256_storeu_pd(p + 4, a.high);
 }
 
 CST_LANE_INLINE void i_store_bytes(uint8_t *p, ivec a)

@@ -9,6 +9,9 @@
 
 typedef __m512 fvec;
 typedef __m512i ivec;
+typedef struct {
+    __m512d low, high;
+} dvec;
 enum { VEC_LANES = 16 };
 
 CST_LANE_INLINE fvec f_load(const float *p)
@@ -205,6 +208,24 @@ CST_LANE_INLINE uint64_t q_sum(ivec a)
     for (int l = 0; l < 8; l++)
         sum += lane[l];
     return sum;
+}
+
+CST_LANE_INLINE dvec d_zero(void)
+{
+    return (dvec){_mm512_setzero_pd(), _mm512_setzero_pd()};
+}
+CST_LANE_INLINE dvec d_widen(fvec x)
+{
+    return (dvec){_mm512_cvtps_pd(_mm512_castps512_ps256(x)), _mm512_cvtps_pd(_mm512_extractf32x8_ps(x, 1))};
+}
+CST_LANE_INLINE dvec d_add_products(dvec sum, dvec x, dvec y)
+{
+    return (dvec){_mm512_fmadd_pd(x.low, y.low, sum.low), _mm512_fmadd_pd(x.high, y.high, sum.high)};
+}
+CST_LANE_INLINE void d_store(double *p, dvec a)
+{
+    _mm512_storeu_pd(p, a.low);
+    _mm512_storeu_pd(p + 8, a.high);
 }
 
 CST_LANE_INLINE void i_store_bytes(uint8_t *p, ivec a)

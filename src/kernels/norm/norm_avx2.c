@@ -2,26 +2,10 @@
 #include "kernels/lanes/avx2.h"
 #include "kernels/norm/norm_lanes.h"
 
-/* The 16 lanes in four registers of doubles; what follows takes half of them, given 8 floats. */
-typedef struct {
-    __m256d low, high;
-} lanes_f64;
-
-CST_LANE_INLINE lanes_f64 widen(fvec x)
+CST_LANE_INLINE void store_lanes(double lane[CST_LANES], const dvec sum[PARTS])
 {
-    return (lanes_f64){_mm256_cvtps_pd(_mm256_castps256_ps128(x)), _mm256_cvtps_pd(_mm256_extractf128_ps(x, 1))};
-}
-/* Products of floats are exact in f64, so a fused addition rounds as a separate one does. */
-CST_LANE_INLINE lanes_f64 add_products(lanes_f64 sum, lanes_f64 x, lanes_f64 y)
-{
-    return (lanes_f64){_mm256_fmadd_pd(x.low, y.low, sum.low), _mm256_fmadd_pd(x.high, y.high, sum.high)};
-}
-CST_LANE_INLINE void store_lanes(double lane[CST_LANES], const lanes_f64 sum[PARTS])
-{
-    for (int part = 0; part < PARTS; part++) {
-        _mm256_storeu_pd(lane + 8 * part, sum[part].low);
-        _mm256_storeu_pd(lane + 8 * part + 4, sum[part].high);
-    }
+    for (int part = 0; part < PARTS; part++)
+        d_store(lane + 8 * part, sum[part]);
 }
 
 /* The last m < 16 elements, with zeros after them. */
@@ -31,17 +15,16 @@ CST_LANE_INLINE void copy_tail(float tail[CST_LANES], const float *x, size_t m)
     memcpy(tail, x, m * sizeof *tail);
 }
 
-CST_LANE_INLINE void dot_step(lanes_f64 sum[PARTS], const float *x, const float *y)
+CST_LANE_INLINE void dot_step(dvec sum[PARTS], const float *x, const float *y)
 {
     CST_UNROLL
     for (int part = 0; part < PARTS; part++)
-        sum[part] = add_products(sum[part], widen(f_load(x + 8 * part)), widen(f_load(y + 8 * part)));
+        sum[part] = d_add_products(sum[part], d_widen(f_load(x + 8 * part)), d_widen(f_load(y + 8 * part)));
 }
 
 static double dot_lanes(const float *x, const float *y, size_t n)
 {
-    const lanes_f64 zero = {_mm256_setzero_pd(), _mm256_setzero_pd()};
-    lanes_f64 sum[PARTS] = {zero, zero};
+    dvec sum[PARTS] = {d_zero(), d_zero()};
     size_t i = 0;
     for (; i + CST_LANES <= n; i += CST_LANES)
         dot_step(sum, x + i, y + i);
@@ -57,7 +40,7 @@ static double dot_lanes(const float *x, const float *y, size_t n)
 }
 
 typedef struct {
-    lanes_f64 sum[PARTS];
+    dvec sum[PARTS];
     ivec max;
     size_t nonfinite;
 } running_stats;
@@ -71,15 +54,14 @@ CST_LANE_INLINE void add_vectors(running_stats *s, const float *x)
         const ivec finite = _mm256_cmpgt_epi32(i_set(FIRST_NONFINITE), magnitude);
         s->max = i_max(s->max, i_and(magnitude, finite));
         s->nonfinite += (size_t)(VEC_LANES - __builtin_popcount((unsigned)_mm256_movemask_ps(f_from_bits(finite))));
-        const lanes_f64 wide = widen(f_from_bits(i_and(f_bits(v), finite)));
-        s->sum[part] = add_products(s->sum[part], wide, wide);
+        const dvec wide = d_widen(f_from_bits(i_and(f_bits(v), finite)));
+        s->sum[part] = d_add_products(s->sum[part], wide, wide);
     }
 }
 
 static cst_norm_stats stats_lanes(const float *x, size_t n)
 {
-    const lanes_f64 zero = {_mm256_setzero_pd(), _mm256_setzero_pd()};
-    running_stats s = {{zero, zero}, i_zero(), 0};
+    running_stats s = {{d_zero(), d_zero()}, i_zero(), 0};
     size_t i = 0;
     for (; i + CST_LANES <= n; i += CST_LANES)
         add_vectors(&s, x + i);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/block.h"
+#include "kernels/norm/norm.h"
 #include "kernels/pack/pack.h"
 #include "kernels/pack/pack_scalar.h"
 #include "kernels/quantise/nearest_scalar.h"
@@ -24,9 +25,9 @@ static void cell_dither(const cst_lattice_block *b, const float *theta, float di
         dither[t] -= (float)point[t] * 0.5f;
 }
 
-static cst_checksum quantise(const cst_lattice_block *b, const float *x, int32_t *points)
+static cst_checksum quantise_scaled(const cst_lattice_block *b, const float *x, float scale, int32_t *points)
 {
-    float theta[CST_BLOCK], per_step = 1.0f / b->step;
+    float theta[CST_BLOCK], per_step = scale * (1.0f / b->step);
     cst_random_scalar.dither(&b->dither, b->n, theta);
     for (uint32_t c = 0; c < b->n / 8; c++) {
         uint32_t at = cell_start(c);
@@ -44,6 +45,11 @@ static cst_checksum quantise(const cst_lattice_block *b, const float *x, int32_t
     return cst_checksum_scalar.points(points, b->n, b->keys);
 }
 
+static cst_checksum quantise(const cst_lattice_block *b, const float *x, int32_t *points)
+{
+    return quantise_scaled(b, x, 1.0f, points);
+}
+
 static cst_checksum reconstruct(const cst_lattice_block *b, const int32_t *points, float *out)
 {
     float theta[CST_BLOCK], half_step = 0.5f * b->step;
@@ -51,6 +57,24 @@ static cst_checksum reconstruct(const cst_lattice_block *b, const int32_t *point
     for (uint32_t i = 0; i < b->n; i++)
         out[i] = ((float)points[i] - 4.0f * theta[i] * b->weight) * half_step;
     return cst_checksum_scalar.points(points, b->n, b->keys);
+}
+
+static cst_checksum quantise_both(const cst_lattice_block *b, const float *x, float scale, int32_t *points,
+                                  float *value)
+{
+    quantise_scaled(b, x, scale, points);
+    return reconstruct(b, points, value);
+}
+
+static cst_checksum reconstruct_add(const cst_lattice_block *b, const int32_t *points, const float *ref, cst_summed *to)
+{
+    float local[CST_BLOCK], *value = to->value ? to->value : local;
+    cst_checksum check = reconstruct(b, points, value);
+    for (uint32_t i = 0; i < b->n; i++)
+        to->sum[i] = ref[i] + value[i];
+    to->energy[0] = cst_norm_scalar.dot(value, value, b->n);
+    to->energy[1] = cst_norm_scalar.dot(to->sum, to->sum, b->n);
+    return check;
 }
 
 static cst_checksum encode(const cst_lattice_block *b, const float *x, const uint8_t *classes, uint8_t *out,
@@ -108,6 +132,16 @@ static cst_checksum decode(const cst_lattice_block *b, const uint8_t *in, const 
     return reconstruct(b, z, out);
 }
 
+static cst_checksum decode_add(const cst_lattice_block *b, const uint8_t *in, const uint8_t *classes, const float *ref,
+                               float scale, cst_summed *to, int32_t *points)
+{
+    int32_t local[CST_BLOCK];
+    int32_t *z = points ? points : local;
+    cst_unpack_scalar(in, b->n, classes, z);
+    decode_points(b, classes, 0, ref, scale, z);
+    return reconstruct_add(b, z, ref, to);
+}
+
 static cst_checksum decode_digits(const cst_lattice_block *b, const uint16_t *digits, uint32_t q, const float *ref,
                                   float scale, float *out, int32_t *points)
 {
@@ -162,7 +196,10 @@ static void need(const float *value, const float *x, uint32_t n, float scale, fl
 
 const cst_quantise_kernels cst_e8_scalar = {.encode = encode,
                                             .decode = decode,
+                                            .decode_add = decode_add,
                                             .decode_digits = decode_digits,
                                             .quantise = quantise,
+                                            .quantise_both = quantise_both,
                                             .reconstruct = reconstruct,
+                                            .reconstruct_add = reconstruct_add,
                                             .need = need};

@@ -48,6 +48,14 @@ typedef struct {
     const int32_t *keys; /* checksum keys */
 } cst_lattice_block;
 
+/* Decoded values on their way into a sum: sum[i] = ref[i] + x^[i], and the energies of both as cst_norm_kernels.dot of
+ * the vector with itself gives them. */
+typedef struct {
+    float *value;     /* x^[n]; NULL: not wanted */
+    float *sum;       /* [n]; not ref */
+    double energy[2]; /* out: of x^, of the sum */
+} cst_summed;
+
 typedef struct {
     /* Encode: `out` gets cst_packed_bytes(classes, n/128) bytes; `points` gets all n points unless NULL. */
     cst_checksum (*encode)(const cst_lattice_block *block, const float *x, const uint8_t *classes, uint8_t *out,
@@ -58,9 +66,17 @@ typedef struct {
     /* Decode simple digits (pack.h): colours of all n coordinates modulo any q from 2 to 65536. */
     cst_checksum (*decode_digits)(const cst_lattice_block *block, const uint16_t *digits, uint32_t q, const float *ref,
                                   float scale, float *out, int32_t *points);
+    /* As decode, into a sum of which ref is what there is so far. */
+    cst_checksum (*decode_add)(const cst_lattice_block *block, const uint8_t *in, const uint8_t *classes,
+                               const float *ref, float scale, cst_summed *to, int32_t *points);
     /* Points without a code (entropy coding, repairs), and values from points. */
     cst_checksum (*quantise)(const cst_lattice_block *block, const float *x, int32_t *points);
     cst_checksum (*reconstruct)(const cst_lattice_block *block, const int32_t *points, float *out);
+    cst_checksum (*reconstruct_add)(const cst_lattice_block *block, const int32_t *points, const float *ref,
+                                    cst_summed *to);
+    /* quantise(scale x), and reconstruct at once. value may be x. */
+    cst_checksum (*quantise_both)(const cst_lattice_block *block, const float *x, float scale, int32_t *points,
+                                  float *value);
     /* What modulus a receiver with vector x needs to decode `value` against scale * x: for each unit,
      * need[u] = max(need[u], N((value - scale x) / step)), N(r) = 2 max |r_i| for Z, the largest inner product with the
      * 240 minimal vectors for E8. It decodes if its q is above that, plus what the caller knows x to be off by. */

@@ -34,11 +34,12 @@ CST_LANE_INLINE cst_checksum encode_block(cst_lattice_kind lattice, const cst_la
     return checksum_end(&sum);
 }
 
+/* value may be NULL. */
 CST_LANE_INLINE cst_checksum quantise_block(cst_lattice_kind lattice, const cst_lattice_block *b, const float *x,
-                                            int32_t *points)
+                                            float scale, int32_t *points, float *value)
 {
     const philox_lanes dither = philox_prepare(&b->dither);
-    const block_factors f = factors_of(lattice, b, 1.0f, 1.0f);
+    const block_factors f = factors_of(lattice, b, scale, 1.0f), back = factors_of(lattice, b, 1.0f, b->weight);
     checksum_lanes sum = checksum_start();
     for (uint32_t u = 0; u < b->n / CST_UNIT; u++)
         for (uint32_t part = 0; part < PARTS; part++) {
@@ -51,21 +52,26 @@ CST_LANE_INLINE cst_checksum quantise_block(cst_lattice_kind lattice, const cst_
             round_unit(lattice, y, point);
             checksum_unit(&sum, point, b->keys + at);
             store_points(points + at, point);
+            if (value)
+                store_values(&back, point, theta, value + at);
         }
     return checksum_end(&sum);
 }
 
+/* Into `out`, or, if that is NULL, into the sum `to`. */
 CST_LANE_INLINE cst_checksum decode_block(cst_lattice_kind lattice, const cst_lattice_block *b, const uint8_t *in,
                                           const uint8_t *classes, const float *ref, float scale, float *out,
-                                          int32_t *points)
+                                          cst_summed *to, int32_t *points)
 {
     const philox_lanes dither = philox_prepare(&b->dither);
     const block_factors f = factors_of(lattice, b, scale, b->weight);
     const uint32_t lane_bits = cst_lane_bits(classes, b->n / CST_UNIT);
     checksum_lanes sum = checksum_start();
+    double energies[2][CST_LANES];
     for (uint32_t part = 0; part < PARTS; part++) {
         uint32_t last[CST_LANES];
         lane_reader r = reader_start(in, part, lane_bits, last);
+        energy_lanes energy = {{d_zero(), d_zero()}};
         for (uint32_t u = 0; u < b->n / CST_UNIT; u++) {
             const uint32_t at = CST_UNIT * u + VEC_LANES * part;
             const class_lanes c = class_prepare(classes[u]);
@@ -78,9 +84,15 @@ CST_LANE_INLINE cst_checksum decode_block(cst_lattice_kind lattice, const cst_la
             checksum_unit(&sum, point, b->keys + at);
             if (points)
                 store_points(points + at, point);
-            store_values(&f, point, theta, out + at);
+            if (out)
+                store_values(&f, point, theta, out + at);
+            else
+                add_values(&f, point, theta, ref, to, at, &energy);
         }
+        energy_store(&energy, part, energies);
     }
+    if (!out)
+        energy_end(energies, to);
     return checksum_end(&sum);
 }
 
@@ -130,6 +142,30 @@ CST_LANE_INLINE cst_checksum reconstruct_block(cst_lattice_kind lattice, const c
     return checksum_end(&sum);
 }
 
+CST_LANE_INLINE cst_checksum reconstruct_add_block(cst_lattice_kind lattice, const cst_lattice_block *b,
+                                                   const int32_t *points, const float *ref, cst_summed *to)
+{
+    const philox_lanes dither = philox_prepare(&b->dither);
+    const block_factors f = factors_of(lattice, b, 1.0f, b->weight);
+    checksum_lanes sum = checksum_start();
+    double energies[2][CST_LANES];
+    for (uint32_t part = 0; part < PARTS; part++) {
+        energy_lanes energy = {{d_zero(), d_zero()}};
+        for (uint32_t u = 0; u < b->n / CST_UNIT; u++) {
+            const uint32_t at = CST_UNIT * u + VEC_LANES * part;
+            fvec theta[8];
+            ivec point[8];
+            dither_unit(&dither, u, part, theta);
+            load_points(points + at, point);
+            checksum_unit(&sum, point, b->keys + at);
+            add_values(&f, point, theta, ref, to, at, &energy);
+        }
+        energy_store(&energy, part, energies);
+    }
+    energy_end(energies, to);
+    return checksum_end(&sum);
+}
+
 CST_LANE_INLINE void need_block(cst_lattice_kind lattice, const float *value, const float *x, uint32_t n, float scale,
                                 float step, float *need)
 {
@@ -158,7 +194,12 @@ static cst_checksum z_encode(const cst_lattice_block *b, const float *x, const u
 static cst_checksum z_decode(const cst_lattice_block *b, const uint8_t *in, const uint8_t *classes, const float *ref,
                              float scale, float *out, int32_t *points)
 {
-    return decode_block(CST_LATTICE_Z, b, in, classes, ref, scale, out, points);
+    return decode_block(CST_LATTICE_Z, b, in, classes, ref, scale, out, NULL, points);
+}
+static cst_checksum z_decode_add(const cst_lattice_block *b, const uint8_t *in, const uint8_t *classes,
+                                 const float *ref, float scale, cst_summed *to, int32_t *points)
+{
+    return decode_block(CST_LATTICE_Z, b, in, classes, ref, scale, NULL, to, points);
 }
 static cst_checksum z_decode_digits(const cst_lattice_block *b, const uint16_t *digits, uint32_t q, const float *ref,
                                     float scale, float *out, int32_t *points)
@@ -167,11 +208,21 @@ static cst_checksum z_decode_digits(const cst_lattice_block *b, const uint16_t *
 }
 static cst_checksum z_quantise(const cst_lattice_block *b, const float *x, int32_t *points)
 {
-    return quantise_block(CST_LATTICE_Z, b, x, points);
+    return quantise_block(CST_LATTICE_Z, b, x, 1.0f, points, NULL);
+}
+static cst_checksum z_quantise_both(const cst_lattice_block *b, const float *x, float scale, int32_t *points,
+                                    float *value)
+{
+    return quantise_block(CST_LATTICE_Z, b, x, scale, points, value);
 }
 static cst_checksum z_reconstruct(const cst_lattice_block *b, const int32_t *points, float *out)
 {
     return reconstruct_block(CST_LATTICE_Z, b, points, out);
+}
+static cst_checksum z_reconstruct_add(const cst_lattice_block *b, const int32_t *points, const float *ref,
+                                      cst_summed *to)
+{
+    return reconstruct_add_block(CST_LATTICE_Z, b, points, ref, to);
 }
 static void z_need(const float *value, const float *x, uint32_t n, float scale, float step, float *need)
 {
@@ -186,7 +237,12 @@ static cst_checksum e8_encode(const cst_lattice_block *b, const float *x, const 
 static cst_checksum e8_decode(const cst_lattice_block *b, const uint8_t *in, const uint8_t *classes, const float *ref,
                               float scale, float *out, int32_t *points)
 {
-    return decode_block(CST_LATTICE_E8, b, in, classes, ref, scale, out, points);
+    return decode_block(CST_LATTICE_E8, b, in, classes, ref, scale, out, NULL, points);
+}
+static cst_checksum e8_decode_add(const cst_lattice_block *b, const uint8_t *in, const uint8_t *classes,
+                                  const float *ref, float scale, cst_summed *to, int32_t *points)
+{
+    return decode_block(CST_LATTICE_E8, b, in, classes, ref, scale, NULL, to, points);
 }
 static cst_checksum e8_decode_digits(const cst_lattice_block *b, const uint16_t *digits, uint32_t q, const float *ref,
                                      float scale, float *out, int32_t *points)
@@ -195,11 +251,21 @@ static cst_checksum e8_decode_digits(const cst_lattice_block *b, const uint16_t 
 }
 static cst_checksum e8_quantise(const cst_lattice_block *b, const float *x, int32_t *points)
 {
-    return quantise_block(CST_LATTICE_E8, b, x, points);
+    return quantise_block(CST_LATTICE_E8, b, x, 1.0f, points, NULL);
+}
+static cst_checksum e8_quantise_both(const cst_lattice_block *b, const float *x, float scale, int32_t *points,
+                                     float *value)
+{
+    return quantise_block(CST_LATTICE_E8, b, x, scale, points, value);
 }
 static cst_checksum e8_reconstruct(const cst_lattice_block *b, const int32_t *points, float *out)
 {
     return reconstruct_block(CST_LATTICE_E8, b, points, out);
+}
+static cst_checksum e8_reconstruct_add(const cst_lattice_block *b, const int32_t *points, const float *ref,
+                                       cst_summed *to)
+{
+    return reconstruct_add_block(CST_LATTICE_E8, b, points, ref, to);
 }
 static void e8_need(const float *value, const float *x, uint32_t n, float scale, float step, float *need)
 {

@@ -3,6 +3,7 @@
 #ifndef CST_KERNELS_QUANTISE_UNIT_LANES_H
 #define CST_KERNELS_QUANTISE_UNIT_LANES_H
 #include "kernels/checksum/checksum_lanes.h"
+#include "kernels/norm/norm_lanes.h"
 #include "kernels/pack/pack_lanes.h"
 #include "kernels/quantise/e8_lanes.h"
 #include "kernels/quantise/quantise.h"
@@ -91,10 +92,45 @@ CST_LANE_INLINE void add_dither(const block_factors *f, const float *x, const fv
     for (int t = 0; t < 8; t++)
         y[t] = f_fma(theta[t], f->dither, f_mul(f_load(x + CST_LANES * t), f->per_step));
 }
+CST_LANE_INLINE fvec value_of(const block_factors *f, ivec point, fvec theta)
+{
+    return f_mul(f_fnma(theta, f->point_dither, i_to_f(point)), f->point_step);
+}
 CST_LANE_INLINE void store_values(const block_factors *f, const ivec point[8], const fvec theta[8], float *out)
 {
     CST_UNROLL
     for (int t = 0; t < 8; t++)
-        f_store(out + CST_LANES * t, f_mul(f_fnma(theta[t], f->point_dither, i_to_f(point[t])), f->point_step));
+        f_store(out + CST_LANES * t, value_of(f, point[t], theta[t]));
+}
+
+/* One part's lanes of the two energies of a cst_summed. */
+typedef struct {
+    dvec of[2];
+} energy_lanes;
+
+CST_LANE_INLINE void add_values(const block_factors *f, const ivec point[8], const fvec theta[8], const float *ref,
+                                const cst_summed *to, uint32_t at, energy_lanes *e)
+{
+    CST_UNROLL
+    for (int t = 0; t < 8; t++) {
+        const fvec value = value_of(f, point[t], theta[t]), sum = f_add(f_load(ref + at + CST_LANES * t), value);
+        const dvec wide = d_widen(value), wide_sum = d_widen(sum);
+        e->of[0] = d_add_products(e->of[0], wide, wide);
+        e->of[1] = d_add_products(e->of[1], wide_sum, wide_sum);
+        if (to->value)
+            f_store(to->value + at + CST_LANES * t, value);
+        f_store(to->sum + at + CST_LANES * t, sum);
+    }
+}
+CST_LANE_INLINE void energy_store(const energy_lanes *e, uint32_t part, double lanes[2][CST_LANES])
+{
+    CST_UNROLL
+    for (int i = 0; i < 2; i++)
+        d_store(lanes[i] + VEC_LANES * part, e->of[i]);
+}
+static inline void energy_end(double lanes[2][CST_LANES], cst_summed *to)
+{
+    for (int i = 0; i < 2; i++)
+        to->energy[i] = sum_of_lanes(lanes[i]);
 }
 #endif
