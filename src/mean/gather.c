@@ -11,16 +11,17 @@
 #include <math.h>
 #include <stdlib.h>
 
-coset_status cst_gathered_init(cst_gathered *g, int ranks, float *floats)
+coset_status cst_gathered_init(cst_gathered *g, int ranks, float *floats, float *shared)
 {
     size_t n = (size_t)ranks;
-    *g = (cst_gathered){.memory = floats, .sum = floats + n * CST_BLOCK};
+    *g = (cst_gathered){.sum = floats, .memory = shared};
     g->x = calloc(n, sizeof *g->x);
+    g->energy = calloc(n, sizeof *g->energy);
     g->error = calloc(n, sizeof *g->error);
     g->step = calloc(n, sizeof *g->step);
     g->base = calloc(n, sizeof *g->base);
     g->code = calloc(n, 1);
-    if (g->x && g->error && g->step && g->base && g->code)
+    if (g->x && g->energy && g->error && g->step && g->base && g->code)
         return COSET_OK;
     cst_gathered_free(g);
     return COSET_ERR_MEMORY;
@@ -29,6 +30,7 @@ coset_status cst_gathered_init(cst_gathered *g, int ranks, float *floats)
 void cst_gathered_free(cst_gathered *g)
 {
     free(g->x);
+    free(g->energy);
     free(g->error);
     free(g->step);
     free(g->base);
@@ -260,36 +262,86 @@ static int sender_of_turn(const gathering *t, int turn)
     return t->heard[sender].late == (turn >= ranks) ? sender : -1;
 }
 
+const float *cst_gather_own(const cst_listener *l, const cst_gathered *g, float *room)
+{
+    const cst_block *b = &l->shared->layout->blocks[g->block];
+    int exponent = l->vector->exponents[b->span];
+    const float *own = cst_vector_rotated(l->vector, g->block, room);
+    if (exponent == g->unit)
+        return own;
+    float scale = (float)cst_scale2(1, exponent - g->unit);
+    for (uint32_t i = 0; i < b->n; i++)
+        room[i] = own[i] * scale;
+    return room;
+}
+
+/* The usual sender in one pass: decoded, added, measured. False if that is not enough for this one. */
+static bool add_at_once(gathering *t, int sender, cst_summed *to)
+{
+    const cst_part *base = base_of(t, sender);
+    const cst_heard *h = &t->heard[sender];
+    if (h->digits || h->plain || h->refine)
+        return false;
+    const cst_quantise_kernels *kernels = cst_block_kernels(t->l->tools, base->desc.code);
+    cst_block_id id = block_of(t, sender, CST_PHASE_UP);
+    cst_lattice_block geometry = cst_block_geometry(t->l->tools, &id, base->desc);
+    cst_checksum got;
+    if (base->desc.code == CST_CODE_ENTROPY) {
+        _Alignas(64) int32_t points[CST_BLOCK];
+        if (!cst_parts_points(h->frame, t->l->tools->entropy, h->part, points))
+            return false;
+        got = kernels->reconstruct_add(&geometry, points, t->ref, to);
+    } else if (base->desc.code == CST_CODE_Z || base->desc.code == CST_CODE_E8) {
+        uint8_t classes[CST_BLOCK_UNITS];
+        memset(classes, base->desc.class, sizeof classes);
+        got = kernels->decode_add(&geometry, base->payload, classes, t->ref, reference_scale(t), to, NULL);
+    } else {
+        return false;
+    }
+    note(t, sender, base->desc);
+    t->g->base[sender] = t->g->step[sender];
+    return cst_checksum_equal(got, base->check);
+}
+
+/* Sum and energies of a vector that was decoded in some other way. */
+static void add_vector(const gathering *t, cst_summed *to)
+{
+    const cst_norm_kernels *norm = t->l->tools->norm;
+    for (uint32_t i = 0; i < t->n; i++)
+        to->sum[i] = t->ref[i] + to->value[i];
+    to->energy[0] = norm->dot(to->value, to->value, t->n);
+    to->energy[1] = norm->dot(to->sum, to->sum, t->n);
+}
+
+/* Sums go to and fro between two places, since a decode that fails must leave its reference as it was: between the
+ * block's own, where the last one ends, and one that all blocks share. */
 static coset_status gather_floats(gathering *t)
 {
-    const cst_listener *l = t->l;
-    const cst_block *b = &l->shared->layout->blocks[t->block];
-    int ranks = l->shared->options.rules.ranks;
-    const float *own = l->vector->rotated + b->at;
-    if (l->vector->exponents[b->span] != t->g->unit) {
-        float *scaled = t->g->memory + (size_t)l->rank * t->n;
-        float scale = (float)cst_scale2(1, l->vector->exponents[b->span] - t->g->unit);
-        for (uint32_t i = 0; i < t->n; i++)
-            scaled[i] = own[i] * scale;
-        own = scaled;
-    }
-    t->g->x[l->rank] = own;
-    t->ref = own;
+    cst_gathered *g = t->g;
+    int rank = t->l->rank, ranks = t->l->shared->options.rules.ranks;
+    float *place[2] = {g->sum, g->memory}, *spare = g->memory + CST_BLOCK;
+    int at = (ranks - 1) % 2;
+    t->ref = cst_gather_own(t->l, g, place[at]);
     t->known = 1;
     for (int turn = 1; turn < 2 * ranks - 1; turn++) {
-        int sender = sender_of_turn(t, turn);
+        int sender = sender_of_turn(t, turn), position = (sender - rank + ranks) % ranks;
         if (sender < 0)
             continue;
-        float *x = t->g->memory + (size_t)sender * t->n;
-        t->g->x[sender] = x;
-        coset_status status = decode_sender(t, sender, x);
-        if (status)
-            return status;
-        if (t->asks[sender].ask)
-            continue;
-        for (uint32_t i = 0; i < t->n; i++)
-            t->g->sum[i] = t->ref[i] + x[i];
-        t->ref = t->g->sum;
+        g->x[sender] = g->kept ? g->sum + (size_t)position * CST_BLOCK : NULL;
+        cst_summed to = {.value = g->x[sender], .sum = place[1 - at]};
+        if (!add_at_once(t, sender, &to)) {
+            to.value = g->kept ? g->x[sender] : spare;
+            coset_status status = decode_sender(t, sender, to.value);
+            if (status)
+                return status;
+            if (t->asks[sender].ask)
+                continue;
+            add_vector(t, &to);
+        }
+        g->energy[sender] = to.energy[0];
+        g->sum_energy = to.energy[1];
+        at = 1 - at;
+        t->ref = place[at];
         t->known++;
     }
     return COSET_OK;
@@ -423,14 +475,13 @@ static coset_status read_exact(gathering *t, int sender, double *x)
 static coset_status gather_exact(gathering *t)
 {
     const cst_listener *l = t->l;
-    const cst_block *b = &l->shared->layout->blocks[t->block];
     int ranks = l->shared->options.rules.ranks;
     if (!room_for_doubles(t))
         return COSET_ERR_MEMORY;
     cst_exact_read(l->dtype, cst_vector_elements(l->vector, t->block), t->count, t->g->w + (size_t)l->rank * t->count);
-    float scale = (float)cst_scale2(1, l->vector->exponents[b->span] - t->g->unit);
-    for (uint32_t i = 0; i < t->n; i++)
-        t->g->sum[i] = l->vector->rotated[b->at + i] * scale; /* zeros if the own block is exact */
+    const float *own = cst_gather_own(l, t->g, t->g->sum); /* zeros if the own block is exact */
+    if (own != t->g->sum)
+        memcpy(t->g->sum, own, t->n * sizeof *own);
     t->known = 1;
     for (int position = 1; position < ranks; position++) {
         int sender = (l->rank + position) % ranks;
@@ -443,8 +494,8 @@ static coset_status gather_exact(gathering *t)
     return COSET_OK;
 }
 
-coset_status cst_gather(const cst_listener *l, uint32_t block, uint32_t first, cst_gathered *g, cst_request *asks,
-                        coset_error *why)
+coset_status cst_gather(const cst_listener *l, uint32_t block, uint32_t first, bool keep, cst_gathered *g,
+                        cst_request *asks, coset_error *why)
 {
     int ranks = l->shared->options.rules.ranks;
     const cst_block *b = &l->shared->layout->blocks[block];
@@ -453,6 +504,7 @@ coset_status cst_gather(const cst_listener *l, uint32_t block, uint32_t first, c
         asks, why,   0,    g->sum};
     g->block = block;
     g->complete = true;
+    g->kept = keep;
     g->corrected = 0;
     g->exact = l->vector->own[block].kind == CST_BLOCK_EXACT || t.plan->kind == CST_PLAN_EXACT;
     g->wide = t.plan->kind == CST_PLAN_WIDE;

@@ -34,31 +34,38 @@ typedef struct {
 typedef struct {
     uint32_t block;
     bool complete, wide, exact;
-    int unit;        /* values are in units of 2^unit */
-    float *memory;   /* of x */
-    const float **x; /* [rank]: n rotated values; not if wide or exact */
-    double *w;       /* [rank][n]: rotated (wide), or [rank][count]: original (exact) */
-    double *error;   /* per rank: squared error per coordinate of its vector (original domain) */
-    double *step;    /* per rank: of its code, or of its refinement; 0: exact */
-    double *base;    /* per rank: step of its code, whether refined or not */
-    uint8_t *code;   /* per rank: CST_CODE_E8 or another: what shape its error has */
-    float *sum;      /* [n], not if wide or exact */
+    bool kept;         /* x is there */
+    int unit;          /* values are in units of 2^unit */
+    float *memory;     /* of x, and of what is needed on the way */
+    float **x;         /* [rank]: n rotated values of the others; not if wide or exact, and only if kept */
+    double *w;         /* [rank][n]: rotated (wide), or [rank][count]: original (exact) */
+    double *error;     /* per rank: squared error per coordinate of its vector (original domain) */
+    double *step;      /* per rank: of its code, or of its refinement; 0: exact */
+    double *base;      /* per rank: step of its code, whether refined or not */
+    uint8_t *code;     /* per rank: CST_CODE_E8 or another: what shape its error has */
+    double *energy;    /* per rank: sum of squares of the n values, of the others, not if wide or exact */
+    float *sum;        /* [n], not if wide or exact, */
+    double sum_energy; /* and its sum of squares */
     uint32_t corrected;
 } cst_gathered;
 
-/* x for one block: floats needed. */
+/* Memory for vectors and sum: floats needed for one block, and what blocks share. */
 static inline size_t cst_gathered_floats(int ranks)
 {
-    return (size_t)(ranks + 1) * CST_BLOCK;
+    return (size_t)ranks * CST_BLOCK;
 }
-/* Memory for vectors and sum comes from `floats` (cst_gathered_floats of them); `w` is allocated when needed, and kept. */
-coset_status cst_gathered_init(cst_gathered *g, int ranks, float *floats);
+enum { CST_GATHERED_SHARED = 2 * CST_BLOCK };
+/* `w` is allocated when needed, and kept. */
+coset_status cst_gathered_init(cst_gathered *g, int ranks, float *floats, float *shared);
 void cst_gathered_free(cst_gathered *g);
 
-/* Decodes what is there. For each sender that cannot be decoded, asks[sender] is the question (ask 0: none) and
+/* Decodes what is there. Without `keep` the others' vectors themselves are not kept where their sum will do: all of them then
+ * stay in the caches. For each sender that cannot be decoded, asks[sender] is the question (ask 0: none) and
  * g->complete is false. CORRUPT: whole integers that contradict their checksum; MEMORY. */
-coset_status cst_gather(const cst_listener *l, uint32_t block, uint32_t first, cst_gathered *g, cst_request *asks,
-                        coset_error *why);
+coset_status cst_gather(const cst_listener *l, uint32_t block, uint32_t first, bool keep, cst_gathered *g,
+                        cst_request *asks, coset_error *why);
+/* The own vector in the unit of the gathered block: n values, perhaps in room[n]. */
+const float *cst_gather_own(const cst_listener *l, const cst_gathered *g, float *room);
 /* The unit in which a block with this step is reconstructed: 0 unless the step is far from 1. */
 int cst_step_unit(uint32_t step);
 #endif

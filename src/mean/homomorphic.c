@@ -641,6 +641,7 @@ static coset_status configure(coset_mean *mean, const coset_mean_options *o, cos
 const cst_protocol cst_homomorphic = {
     .name = "homomorphic",
     .blocks = true,
+    .keeps = true,
     .configure = configure,
     .begin = sums_begin,
     .next = sums_next,

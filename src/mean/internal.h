@@ -27,7 +27,7 @@ struct coset_mean {
     cst_tools *tools;
     cst_pool pool;
     cst_packer packer; /* its buffers, between calls (cst_borrow_packer) */
-    void *settings; /* the protocol's own, freed by it */
+    void *settings;    /* the protocol's own, freed by it */
 };
 
 struct coset_round {
@@ -49,7 +49,8 @@ struct coset_round {
 
 struct cst_protocol {
     const char *name;
-    bool blocks; /* works on rotated blocks: round->vector is loaded before begin */
+    bool blocks; /* works on rotated blocks: round->vector is loaded before begin, */
+    bool keeps;  /* and keeps them rotated */
     /* Checks the options that concern it, at creation; NULL: none do. May set mean->settings. */
     coset_status (*configure)(coset_mean *mean, const coset_mean_options *options, coset_error *why);
     coset_status (*begin)(coset_round *round);

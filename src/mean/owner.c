@@ -21,11 +21,13 @@ coset_status cst_owner_init(cst_owner *o, const cst_listener *listen, uint32_t f
     int ranks = listen->shared->options.rules.ranks;
     size_t each = cst_gathered_floats(ranks);
     o->done = calloc(end - first + 1, 1);
-    o->floats = cst_pool_get(pool, each * CST_GROUP * sizeof(float));
+    o->asks = calloc((size_t)ranks * CST_GROUP, sizeof *o->asks);
+    o->floats = cst_pool_get(pool, (each * CST_GROUP + CST_GATHERED_SHARED) * sizeof(float));
     o->means = cst_pool_get(pool, sizeof(double) * CST_BLOCK * CST_GROUP);
-    bool enough = o->done && o->floats && o->means;
+    bool enough = o->done && o->asks && o->floats && o->means;
     for (int i = 0; enough && i < CST_GROUP; i++)
-        enough = cst_gathered_init(&o->gathered[i], ranks, o->floats + each * (size_t)i) == COSET_OK;
+        enough = cst_gathered_init(&o->gathered[i], ranks, o->floats + CST_GATHERED_SHARED + each * (size_t)i,
+                                   o->floats) == COSET_OK;
     if (!enough)
         cst_owner_free(o);
     return enough ? COSET_OK : COSET_ERR_MEMORY;
@@ -40,6 +42,7 @@ void cst_owner_free(cst_owner *o)
         cst_pool_put(o->pool, o->means);
     }
     free(o->done);
+    free(o->asks);
     *o = (cst_owner){0};
 }
 
@@ -65,34 +68,49 @@ static double in_unit(double energy, int from, int to)
     return cst_scale2(energy, 2 * (from - to));
 }
 
-static double distance2(const float *a, const float *b, uint32_t n)
+/* sum of (a - scale b)^2 */
+static double distance2(const float *a, const float *b, double scale, uint32_t n)
 {
     double sum[8] = {0};
     for (uint32_t i = 0; i < n; i += 8)
         for (uint32_t j = 0; j < 8; j++) {
-            double d = (double)a[i + j] - (double)b[i + j];
+            double d = (double)a[i + j] - scale * (double)b[i + j];
             sum[j] += d * d;
         }
     return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
 }
 
-/* Sum over ranks of |x - mean|^2. As a difference of energies where that loses nothing, else directly. */
-static double spread_energy(const cst_owner *o, const block_now *b, const float *mean)
+static float share_of_one(const cst_owner *o)
 {
-    const cst_norm_kernels *norm = o->listen.tools->norm;
+    return 1.0f / (float)o->listen.shared->options.rules.ranks;
+}
+
+/* Decodes a complete block once more, keeping the others' vectors. */
+static bool keep_vectors(const cst_owner *o, cst_gathered *g)
+{
+    coset_error none;
+    cst_request *asks = o->asks + (size_t)(g - o->gathered) * (size_t)o->listen.shared->options.rules.ranks;
+    return g->kept || (cst_gather(&o->listen, g->block, o->first, true, g, asks, &none) == COSET_OK && g->complete);
+}
+
+/* Sum over ranks of |x - mean|^2. As a difference of energies where that loses nothing, else directly. */
+static double spread_energy(const cst_owner *o, const block_now *b)
+{
     const cst_vector *own = o->listen.vector;
-    int ranks = o->listen.shared->options.rules.ranks;
+    int ranks = o->listen.shared->options.rules.ranks, exponent = own->exponents[b->layout->span];
     uint32_t n = b->layout->n;
-    double all = in_unit(own->own[b->g->block].energy, own->exponents[b->layout->span], b->g->unit) * b->layout->count *
-                 cst_rotation_energy(n);
+    double all =
+        in_unit(own->own[b->g->block].energy, exponent, b->g->unit) * b->layout->count * cst_rotation_energy(n);
     for (int u = 0; u < ranks; u++)
-        all += u == o->listen.rank ? 0 : norm->dot(b->g->x[u], b->g->x[u], n);
+        all += u == o->listen.rank ? 0 : b->g->energy[u];
     double spread = all - ranks * b->mean_energy;
-    if (spread > 1e-3 * all)
-        return spread;
+    if (spread > 1e-3 * all || !keep_vectors(o, b->g))
+        return fmax(spread, 0);
     spread = 0;
+    float room[CST_BLOCK];
     for (int u = 0; u < ranks; u++)
-        spread += distance2(b->g->x[u], mean, n);
+        spread += distance2(u == o->listen.rank ? cst_gather_own(&o->listen, b->g, room) : b->g->x[u], b->g->sum,
+                            1.0 / ranks, n);
     return spread;
 }
 
@@ -116,14 +134,9 @@ static void measure(block_now *b, double spread, double mean_energy, double fact
 
 static void measure_floats(const cst_owner *o, block_now *b)
 {
-    const cst_tools *tools = o->listen.tools;
     int ranks = o->listen.shared->options.rules.ranks;
-    uint32_t n = b->layout->n;
-    float share = 1.0f / (float)ranks;
-    for (uint32_t i = 0; i < n; i++)
-        b->g->sum[i] *= share; /* from here on the mean */
-    b->mean_energy = tools->norm->dot(b->g->sum, b->g->sum, n);
-    measure(b, spread_energy(o, b, b->g->sum), b->mean_energy, cst_rotation_energy(n), ranks);
+    b->mean_energy = b->g->sum_energy / ranks / ranks;
+    measure(b, spread_energy(o, b), b->mean_energy, cst_rotation_energy(b->layout->n), ranks);
 }
 
 /* Vectors in doubles: the mean goes into the own entry's place only after the spread is known. */
@@ -284,8 +297,7 @@ static bool code_entropy(const coding *c, cst_block_desc d)
     d.class = (uint8_t)cst_model_class(c->b->mean_energy / n / (step * step));
     cst_block_id id = mean_block(c->o, c->b, c->b->g->unit);
     cst_lattice_block geometry = cst_block_geometry(tools, &id, d);
-    cst_checksum sum = tools->z->quantise(&geometry, c->b->g->sum, points);
-    tools->z->reconstruct(&geometry, points, value);
+    cst_checksum sum = tools->z->quantise_both(&geometry, c->b->g->sum, share_of_one(c->o), points, value);
     store_mean(c->o, c->b, d, points, value);
     cst_packer_entropy(c->packer, c->part, d, sum, n);
     return true;
@@ -302,8 +314,7 @@ static bool code_modulo(const coding *c, cst_block_desc d)
     uint8_t classes[CST_BLOCK_UNITS];
     cst_block_id id = mean_block(c->o, c->b, c->b->g->unit);
     cst_lattice_block geometry = cst_block_geometry(tools, &id, d);
-    cst_checksum sum = kernels->quantise(&geometry, c->b->g->sum, points);
-    kernels->reconstruct(&geometry, points, value);
+    cst_checksum sum = kernels->quantise_both(&geometry, c->b->g->sum, share_of_one(c->o), points, value);
     if (!classes_for_all(c->o, c->b, d, value, c->a2, classes)) {
         d.code = CST_CODE_ENTROPY; /* no reference needed */
         return code_entropy(c, d);
@@ -349,16 +360,16 @@ static bool code_with_error(const coding *c)
     /* no coordinate is larger than the norm; only where that could be too large is the largest looked for */
     double largest = sqrt(b->mean_energy);
     if (largest >= 0.99 * CST_E8_LIMIT * cst_step_value(d.step, b->g->unit))
-        largest = c->o->listen.tools->norm->stats(b->g->sum, b->layout->n).max;
+        largest = (double)c->o->listen.tools->norm->stats(b->g->sum, b->layout->n).max * share_of_one(c->o);
     if (d.code == CST_CODE_E8 && largest >= 0.99 * CST_E8_LIMIT * cst_step_value(d.step, b->g->unit))
         d = (cst_block_desc){CST_CODE_Z, 0, cst_step_index(sqrt(12 * c->d2) * root, b->g->unit)};
     if (largest >= 0.99 * CST_Z_LIMIT * cst_step_value(d.step, b->g->unit)) {
         double mean[CST_BLOCK];
         for (uint32_t i = 0; i < b->layout->n; i++)
-            mean[i] = b->g->sum[i];
-        return code_wide(c, mean);
+            mean[i] = (double)b->g->sum[i] * share_of_one(c->o);
+        return keep_vectors(c->o, b->g) && code_wide(c, mean);
     }
-    return d.code == CST_CODE_ENTROPY ? code_entropy(c, d) : code_modulo(c, d);
+    return d.code == CST_CODE_ENTROPY ? code_entropy(c, d) : keep_vectors(c->o, b->g) && code_modulo(c, d);
 }
 
 /* A frame's last blocks may find a little less room than was expected: then they take a little less. */
@@ -436,7 +447,6 @@ typedef struct {
     int round;
     uint32_t begin, end; /* blocks of one group that are here */
     block_now now[CST_GROUP];
-    cst_request *asks;        /* [block - begin][sender] */
     size_t *answers;          /* per sender: bytes asked for so far */
     double room, planned_all; /* rate control: bits for payloads in the frame, and planned for all blocks here */
     double planned, spent;    /* up to the group at hand; what entropy codes take is estimated */
@@ -484,8 +494,10 @@ static coset_status gather_group(group_work *w)
         *now = (block_now){.g = &o->gathered[b - w->begin], .layout = &s->layout->blocks[b]};
         if (o->done[b - o->first])
             continue;
-        coset_status status =
-            cst_gather(&o->listen, b, o->first, now->g, w->asks + (size_t)(b - w->begin) * (size_t)ranks, w->why);
+        const cst_block_plan *plan = &s->plan[b];
+        bool entropy = plan->kind == CST_PLAN_CODED && plan->down.code == CST_CODE_ENTROPY;
+        coset_status status = cst_gather(&o->listen, b, o->first, !entropy, now->g,
+                                         o->asks + (size_t)(b - w->begin) * (size_t)ranks, w->why);
         if (status)
             return status;
         if (!now->g->complete)
@@ -701,7 +713,7 @@ static coset_status work_on_group(group_work *w, const cst_group *group)
         if (now->g->complete)
             code_block(w, now, &g, growth, mean_at(w, b));
         else
-            postpone(w, b, w->asks + (size_t)(b - w->begin) * (size_t)ranks, 0);
+            postpone(w, b, w->o->asks + (size_t)(b - w->begin) * (size_t)ranks, 0);
     }
     return status;
 }
@@ -753,9 +765,8 @@ coset_status cst_owner_frame(cst_owner *o, int round, size_t declared, cst_packe
     size_t ranks = (size_t)s->options.rules.ranks;
     cst_packer_begin(packer, frame, capacity, header, o->listen.tools->entropy);
     group_work w = {.o = o, .packer = packer, .round = round, .why = why};
-    w.asks = calloc(ranks * CST_GROUP, sizeof *w.asks);
     w.answers = calloc(ranks, sizeof *w.answers);
-    coset_status status = w.asks && w.answers ? COSET_OK : COSET_ERR_MEMORY;
+    coset_status status = w.answers ? COSET_OK : COSET_ERR_MEMORY;
     begin_rate_control(&w, capacity);
     for (uint32_t b = o->first; !status && b < o->end; b = w.end) {
         const cst_group *group = &s->groups[s->group_of[b]];
@@ -769,7 +780,6 @@ coset_status cst_owner_frame(cst_owner *o, int round, size_t declared, cst_packe
         close_frame(o, &w, declared);
         status = cst_packer_finish(packer) ? COSET_OK : COSET_ERR_MEMORY;
     }
-    free(w.asks);
     free(w.answers);
     return status;
 }

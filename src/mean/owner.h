@@ -15,10 +15,11 @@ enum { CST_LAST_ROUND = 2 }; /* rounds 0, 1, 2: six transfers at worst */
 
 typedef struct {
     cst_listener listen;
-    uint32_t first, end;    /* blocks */
-    uint8_t *done;          /* per block owned: its mean has been sent */
-    const uint8_t *current; /* per block of the call: its tracked statistics are of this call */
-    cst_gathered gathered[CST_GROUP];
+    uint32_t first, end;              /* blocks */
+    uint8_t *done;                    /* per block owned: its mean has been sent */
+    const uint8_t *current;           /* per block of the call: its tracked statistics are of this call */
+    cst_gathered gathered[CST_GROUP]; /* of the group at hand */
+    cst_request *asks;                /* [of gathered][sender] */
     cst_pool *pool;
     float *floats; /* of `gathered` */
     double *means; /* per block of a group, where it is computed in f64 */

@@ -23,7 +23,8 @@ static cst_checksum receive_modulo(const receiving *t, float *value)
     cst_lattice_block geometry = cst_block_geometry(r->tools, &t->id, t->part->desc);
     float scale = (float)cst_scale2(t->a2, r->vector->exponents[b->span] - t->id.exponent);
     return cst_block_kernels(r->tools, t->part->desc.code)
-        ->decode(&geometry, t->part->payload, classes, r->vector->rotated + b->at, scale, value, NULL);
+        ->decode(&geometry, t->part->payload, classes, cst_vector_rotated(r->vector, t->block, value), scale, value,
+                 NULL);
 }
 
 static bool receive_entropy(const receiving *t, cst_parts *frame, uint32_t index, float *value, cst_checksum *got)

@@ -90,7 +90,7 @@ static coset_status prepare(coset_round *round, const coset_span *spans)
         status = cst_layout_make(&round->layout, round->spans, round->nspans, &mean->error);
     if (!status && mean->size > 1 && mean->protocol->blocks)
         status = cst_vector_load(&round->vector, mean->tools, &mean->pool, &round->layout, round->spans, round->nspans,
-                                 round->roots, round->dtype);
+                                 round->roots, round->dtype, mean->protocol->keeps);
     if (!status && mean->size > 1)
         status = mean->protocol->begin(round);
     if (status && mean->error.status != status)

@@ -72,7 +72,8 @@ static float largest_in_steps(const cst_sender *s, uint32_t block, double step)
     double bound = sqrt(norm2) / step;
     if (bound < below * CST_E8_LIMIT)
         return (float)bound;
-    return (float)(s->tools->norm->stats(s->vector->rotated + b->at, b->n).max / step);
+    float room[CST_BLOCK];
+    return (float)(s->tools->norm->stats(cst_vector_rotated(s->vector, block, room), b->n).max / step);
 }
 
 /* Step in the vector's units that gives error d (original domain, units of 2^(2 unit)) with `code`'s relative step. */
@@ -180,8 +181,9 @@ static bool pack_modulo(const cst_sender *s, uint32_t block, cst_packer *packer,
         return false;
     cst_block_id id = cst_sender_block(s, block, CST_PHASE_UP);
     cst_lattice_block geometry = cst_block_geometry(s->tools, &id, d);
-    cst_checksum sum =
-        cst_block_kernels(s->tools, d.code)->encode(&geometry, s->vector->rotated + b->at, classes, out, NULL);
+    _Alignas(64) float room[CST_BLOCK];
+    cst_checksum sum = cst_block_kernels(s->tools, d.code)
+                           ->encode(&geometry, cst_vector_rotated(s->vector, block, room), classes, out, NULL);
     cst_packer_set(packer, part, d, sum);
     return true;
 }
@@ -194,7 +196,9 @@ static void pack_entropy(const cst_sender *s, uint32_t block, cst_packer *packer
         return; /* cst_packer_flush says so */
     cst_block_id id = cst_sender_block(s, block, CST_PHASE_UP);
     cst_lattice_block geometry = cst_block_geometry(s->tools, &id, d);
-    cst_packer_entropy(packer, part, d, s->tools->z->quantise(&geometry, s->vector->rotated + b->at, points), b->n);
+    _Alignas(64) float room[CST_BLOCK];
+    const float *x = cst_vector_rotated(s->vector, block, room);
+    cst_packer_entropy(packer, part, d, s->tools->z->quantise(&geometry, x, points), b->n);
 }
 
 static cst_checksum wide_integers(const cst_sender *s, uint32_t block, cst_block_desc d, int64_t *k)
@@ -314,6 +318,22 @@ coset_status cst_sender_frame(const cst_sender *s, int owner, cst_packer *packer
 
 /* ---- answers ---- */
 
+/* The points as they were sent; and what they leave of the vector, unless rest is NULL. */
+static cst_checksum points_again(const cst_sender *s, uint32_t block, cst_block_desc d, int32_t *points, float *rest)
+{
+    float room[CST_BLOCK];
+    const float *x = cst_vector_rotated(s->vector, block, room);
+    const cst_quantise_kernels *kernels = cst_block_kernels(s->tools, d.code);
+    cst_block_id id = cst_sender_block(s, block, CST_PHASE_UP);
+    cst_lattice_block geometry = cst_block_geometry(s->tools, &id, d);
+    if (!rest)
+        return kernels->quantise(&geometry, x, points);
+    cst_checksum sum = kernels->quantise_both(&geometry, x, 1, points, rest);
+    for (uint32_t i = 0; i < id.n; i++)
+        rest[i] = x[i] - rest[i];
+    return sum;
+}
+
 static bool answer_digits(const cst_sender *s, const cst_request *r, cst_block_desc d, cst_packer *packer,
                           uint32_t part)
 {
@@ -324,9 +344,7 @@ static bool answer_digits(const cst_sender *s, const cst_request *r, cst_block_d
         return false;
     int32_t points[CST_BLOCK];
     uint16_t digits[CST_BLOCK];
-    cst_block_id id = cst_sender_block(s, r->block, CST_PHASE_UP);
-    cst_lattice_block geometry = cst_block_geometry(s->tools, &id, d);
-    cst_checksum sum = cst_block_kernels(s->tools, d.code)->quantise(&geometry, s->vector->rotated + b->at, points);
+    cst_checksum sum = points_again(s, r->block, d, points, NULL);
     if (d.code == CST_CODE_E8)
         cst_colour_e8(points, b->n, wide, digits);
     else
@@ -351,9 +369,7 @@ static bool answer_plain(const cst_sender *s, const cst_request *r, cst_block_de
         cst_wide_plain_write(k, b->n, out);
     } else {
         int32_t points[CST_BLOCK];
-        cst_block_id id = cst_sender_block(s, r->block, CST_PHASE_UP);
-        cst_lattice_block geometry = cst_block_geometry(s->tools, &id, d);
-        sum = cst_block_kernels(s->tools, d.code)->quantise(&geometry, s->vector->rotated + b->at, points);
+        sum = points_again(s, r->block, d, points, NULL);
         cst_plain_write(points, b->n, out);
     }
     uint8_t class = d.code == CST_CODE_WIDE ? 64 : 32;
@@ -376,12 +392,7 @@ static void residual(const cst_sender *s, uint32_t block, cst_block_desc d, floa
         return;
     }
     int32_t points[CST_BLOCK];
-    cst_lattice_block geometry = cst_block_geometry(s->tools, &id, d);
-    const cst_quantise_kernels *kernels = cst_block_kernels(s->tools, d.code);
-    kernels->quantise(&geometry, s->vector->rotated + b->at, points);
-    kernels->reconstruct(&geometry, points, out);
-    for (uint32_t i = 0; i < b->n; i++)
-        out[i] = s->vector->rotated[b->at + i] - out[i];
+    points_again(s, block, d, points, out);
 }
 
 static bool answer_refine(const cst_sender *s, const cst_request *r, cst_block_desc d, cst_packer *packer,

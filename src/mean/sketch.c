@@ -119,7 +119,8 @@ void cst_sketch_write(const cst_sketch *s, int owner, cst_frame_header header, u
             continue;
         cst_put(&w, (uint16_t)s->vector->exponents[s->layout->blocks[run->first].span], 2);
         for (uint32_t b = run->first; b < run->end; b++) {
-            const float *x = s->vector->rotated + s->layout->blocks[b].at;
+            float room[CST_BLOCK];
+            const float *x = cst_vector_rotated(s->vector, b, room);
             bool finite = s->vector->own[b].kind != CST_BLOCK_EXACT;
             for (uint32_t k = 0; k < samples_of(s, run); k++)
                 put_float(&w, finite ? x[k] : NAN);

@@ -89,69 +89,88 @@ void cst_block_signs(const cst_vector *v, uint32_t block, uint32_t signs[CST_SIG
     v->tools->random->words(&stream, 0, cst_sign_words(b->n), signs);
 }
 
-/* Energies between these say by themselves that all elements are finite and, of a full block, that the largest is of a
- * magnitude that needs no scaling; the rotated values have the same energy, and NaN or Inf makes all of them so. */
-static const double plain_energy_low = 0x1p-60, plain_energy_high = 0x1p79;
-
-static bool is_full(const cst_vector *v, uint32_t block, int exponent)
+/* Rotates `block`, given as floats in units of 2^exponent, into `to`; the elements of the next one are fetched meanwhile. */
+static void rotate_block(const cst_vector *v, uint32_t block, const float *from, float *to)
 {
-    const cst_block *b = &v->layout->blocks[block];
-    return v->dtype == COSET_F32 && exponent == 0 && b->count == CST_BLOCK;
-}
-
-/* The usual block of the usual tensor, in one pass over memory; false, and nothing is decided, if it is another. */
-static bool load_full(cst_vector *v, uint32_t block)
-{
-    const float *in = (const float *)(const void *)cst_vector_elements(v, block);
-    const bool more = block + 1 < v->layout->nblocks;
-    float *to = v->rotated + v->layout->blocks[block].at;
+    const bool more = v->dtype == COSET_F32 && block + 1 < v->layout->nblocks;
     uint32_t signs[CST_SIGN_WORDS];
     cst_block_signs(v, block, signs);
-    v->tools->hadamard->rotate(in, to, CST_BLOCK, signs,
+    v->tools->hadamard->rotate(from, to, v->layout->blocks[block].n, signs,
                                more ? (const float *)(const void *)cst_vector_elements(v, block + 1) : NULL);
-    double energy = v->tools->norm->dot(to, to, CST_BLOCK);
-    if (!(energy >= plain_energy_low && energy <= plain_energy_high))
-        return false;
-    v->own[block] = (cst_own_block){energy / CST_BLOCK, CST_BLOCK_USUAL};
-    return true;
 }
 
-/* Reads, classifies and rotates one block; returns its largest magnitude. */
-static double load_block(cst_vector *v, uint32_t block, int exponent)
+static bool is_plain(const cst_vector *v, uint32_t block, int exponent)
+{
+    const cst_block *b = &v->layout->blocks[block];
+    return v->dtype == COSET_F32 && exponent == 0 && b->count == b->n;
+}
+
+static void rotate_into(const cst_vector *v, uint32_t block, int exponent, float *to)
 {
     const cst_block *b = &v->layout->blocks[block];
     const uint8_t *in = cst_vector_elements(v, block);
-    float *to = v->rotated + b->at;
+    if (is_plain(v, block, exponent)) {
+        rotate_block(v, block, (const float *)(const void *)in, to);
+        return;
+    }
+    load_floats(v, in, b, exponent, to);
+    rotate_block(v, block, to, to);
+}
+
+/* Energies between these say by themselves that all elements are finite (NaN and Inf make a sum of squares so) and that
+ * the largest of 4096 is of a magnitude that needs no scaling. */
+static const double safe_energy_low = 0x1p-60, safe_energy_high = 0x1p79;
+
+/* The usual block of the usual tensor: one pass. False, and nothing is decided, if it is another. */
+static bool measure_plain(cst_vector *v, uint32_t block)
+{
+    const cst_block *b = &v->layout->blocks[block];
+    if (!is_plain(v, block, 0))
+        return false;
+    const float *x = (const float *)(const void *)cst_vector_elements(v, block);
+    if (v->rotated) {
+        rotate_block(v, block, x, v->rotated + b->at);
+        x = v->rotated + b->at;
+    }
+    double energy = v->tools->norm->dot(x, x, b->n);
+    if (v->rotated)
+        energy /= cst_rotation_energy(b->n);
+    v->own[block] = (cst_own_block){energy / b->count, CST_BLOCK_USUAL};
+    return energy >= safe_energy_low && energy <= safe_energy_high;
+}
+
+/* Classifies one block, and rotates it if rotated blocks are kept; returns its largest magnitude. */
+static double measure_block(cst_vector *v, uint32_t block, int exponent)
+{
+    const cst_block *b = &v->layout->blocks[block];
+    const uint8_t *in = cst_vector_elements(v, block);
     double largest;
     cst_norm_stats stats = block_stats(v, in, b->count, &largest);
     cst_own_block *own = &v->own[block];
     own->kind = stats.nonfinite ? CST_BLOCK_EXACT : largest == 0 ? CST_BLOCK_ZERO : CST_BLOCK_USUAL;
     own->energy = 0;
-    if (own->kind != CST_BLOCK_USUAL) {
-        memset(to, 0, b->n * sizeof *to);
-        return own->kind == CST_BLOCK_EXACT ? 0 : largest;
+    if (own->kind == CST_BLOCK_USUAL) {
+        float scaled[CST_BLOCK];
+        if (exponent != 0) {
+            load_floats(v, in, b, exponent, scaled);
+            stats = v->tools->norm->stats(scaled, b->count);
+        }
+        own->energy = stats.energy / b->count;
     }
-    uint32_t signs[CST_SIGN_WORDS];
-    cst_block_signs(v, block, signs);
-    if (is_full(v, block, exponent)) {
-        v->tools->hadamard->rotate((const float *)(const void *)in, to, b->n, signs, NULL);
-    } else {
-        load_floats(v, in, b, exponent, to);
-        if (exponent != 0)
-            stats = v->tools->norm->stats(to, b->count);
-        v->tools->hadamard->rotate(to, to, b->n, signs, NULL);
-    }
-    own->energy = stats.energy / b->count;
-    return largest;
+    if (v->rotated && own->kind == CST_BLOCK_USUAL)
+        rotate_into(v, block, exponent, v->rotated + b->at);
+    else if (v->rotated)
+        memset(v->rotated + b->at, 0, b->n * sizeof *v->rotated);
+    return own->kind == CST_BLOCK_EXACT ? 0 : largest;
 }
 
 /* Blocks first .. end of one span: again with another scale if the largest magnitude asks for it. */
-static void load_span(cst_vector *v, uint32_t span, uint32_t first, uint32_t end)
+static void measure_span(cst_vector *v, uint32_t span, uint32_t first, uint32_t end)
 {
     double largest = 0;
     v->exponents[span] = 0;
     for (uint32_t b = first; b < end; b++) {
-        double m = is_full(v, b, 0) && load_full(v, b) ? 1 : load_block(v, b, 0);
+        double m = measure_plain(v, b) ? 1 : measure_block(v, b, 0);
         largest = m > largest ? m : largest;
     }
     int e = cst_exponent(largest);
@@ -159,17 +178,18 @@ static void load_span(cst_vector *v, uint32_t span, uint32_t first, uint32_t end
         return;
     v->exponents[span] = e;
     for (uint32_t b = first; b < end; b++)
-        load_block(v, b, e);
+        measure_block(v, b, e);
 }
 
 coset_status cst_vector_load(cst_vector *v, const cst_tools *tools, cst_pool *pool, const cst_layout *layout,
-                             const coset_span *spans, size_t nspans, const cst_stream_root *roots, coset_dtype dtype)
+                             const coset_span *spans, size_t nspans, const cst_stream_root *roots, coset_dtype dtype,
+                             bool keep)
 {
     *v = (cst_vector){.tools = tools, .pool = pool, .layout = layout, .spans = spans, .roots = roots, .dtype = dtype};
     v->exponents = calloc(nspans ? nspans : 1, sizeof *v->exponents);
     v->own = calloc(layout->nblocks ? layout->nblocks : 1, sizeof *v->own);
-    v->rotated = cst_pool_get(pool, layout->padded * sizeof(float));
-    if (!v->exponents || !v->own || !v->rotated) {
+    v->rotated = keep ? cst_pool_get(pool, layout->padded * sizeof(float)) : NULL;
+    if (!v->exponents || !v->own || (keep && !v->rotated)) {
         cst_vector_free(v);
         return COSET_ERR_MEMORY;
     }
@@ -178,10 +198,25 @@ coset_status cst_vector_load(cst_vector *v, const cst_tools *tools, cst_pool *po
         uint32_t span = layout->blocks[b].span;
         for (end = b; end < layout->nblocks && layout->blocks[end].span == span;)
             end++;
-        load_span(v, span, b, end);
+        measure_span(v, span, b, end);
     }
     cst_fpmode_leave(mode);
     return COSET_OK;
+}
+
+const float *cst_vector_rotated(const cst_vector *v, uint32_t block, float *room)
+{
+    const cst_block *b = &v->layout->blocks[block];
+    if (v->rotated)
+        return v->rotated + b->at;
+    if (v->own[block].kind != CST_BLOCK_USUAL) {
+        memset(room, 0, b->n * sizeof *room);
+        return room;
+    }
+    cst_fpmode mode = cst_fpmode_enter();
+    rotate_into(v, block, v->exponents[b->span], room);
+    cst_fpmode_leave(mode);
+    return room;
 }
 
 void cst_vector_free(cst_vector *v)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A rank's own vector in a call: read once, scaled, rotated block by block, and written back.
+ * A rank's own vector in a call: measured once, scaled and rotated block by block when asked for, and written back.
  *
  * A tensor whose largest magnitude is far from 1 is scaled by a power of two, so that f32 sums neither overflow (FLT_MAX)
  * nor lose denormals; the exponent is this rank's own business. Blocks with NaN or Inf are set apart here, before
@@ -34,14 +34,20 @@ typedef struct {
     const cst_stream_root *roots; /* per span */
     coset_dtype dtype;
     int *exponents;     /* per span */
-    float *rotated;     /* layout->padded, in units of 2^exponent; zeros where a block is not usual */
+    float *rotated;     /* layout->padded, in units of 2^exponent; zeros where a block is not usual. NULL: not kept */
     cst_own_block *own; /* per block */
 } cst_vector;
 
-/* Reads all of it. tools, pool, layout, spans and roots stay the caller's. MEMORY. */
+/* Measures all of it, and with `keep` keeps it rotated: for those who need it more than once or twice, since rotating a
+ * block again costs less than writing it to memory and reading it back. tools, pool, layout, spans and roots stay the
+ * caller's. MEMORY. */
 coset_status cst_vector_load(cst_vector *v, const cst_tools *tools, cst_pool *pool, const cst_layout *layout,
-                             const coset_span *spans, size_t nspans, const cst_stream_root *roots, coset_dtype dtype);
+                             const coset_span *spans, size_t nspans, const cst_stream_root *roots, coset_dtype dtype,
+                             bool keep);
 void cst_vector_free(cst_vector *v);
+/* A block's n rotated values, in units of 2^exponent (zeros if it is not usual): kept ones, or those of now in `room`,
+ * which is what is returned then. */
+const float *cst_vector_rotated(const cst_vector *v, uint32_t block, float *room);
 
 /* Rotation signs of a block. */
 void cst_block_signs(const cst_vector *v, uint32_t block, uint32_t signs[CST_SIGN_WORDS]);
