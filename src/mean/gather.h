@@ -17,7 +17,8 @@ typedef struct {
     cst_parts *frame; /* where the base code is */
     uint32_t part;
     const cst_part *digits, *plain, *refine; /* answers; NULL: not asked, or not come */
-    bool late; /* had to be asked for more: decoded after all others, who then meet the references that they met before */
+    bool
+        late; /* had to be asked for more: decoded after all others, who then meet the references that they met before */
 } cst_heard;
 
 typedef struct {
