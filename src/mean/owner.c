@@ -477,10 +477,10 @@ static void ask_for_less(group_work *w)
     for (uint32_t b = w->begin; b < w->end; b++)
         all += w->o->done[b - w->o->first] ? 0 : ranks - 1;
     for (uint32_t i = 0; i < asks; i++)
-        waiting += w->asks[i].ask == CST_ASK_DIGITS;
+        waiting += w->o->asks[i].ask == CST_ASK_DIGITS;
     for (uint32_t i = 0; i < asks && 2 * waiting <= all; i++)
-        if (w->asks[i].ask == CST_ASK_DIGITS && w->asks[i].arg == usual)
-            w->asks[i].arg = few;
+        if (w->o->asks[i].ask == CST_ASK_DIGITS && w->o->asks[i].arg == usual)
+            w->o->asks[i].arg = few;
 }
 
 /* Decodes and measures. */
