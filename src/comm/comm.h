@@ -193,10 +193,10 @@ typedef struct {
 coset_oob cst_members_oob(cst_members *m);
 /* The out-of-band primitive among all ranks, for the operation under way. */
 coset_status cst_members_all(cst_members *m, coset_comm *c, uint64_t op, int **ranks);
-/* As part of operation `sequence`: a communicator per color, with other settings. `tag_space` tells several splits of one
- * operation apart. color < 0: *sub = NULL. */
+/* As part of operation `sequence`: a communicator per color, with other settings and maybe another transport. `tag_space`
+ * tells several splits of one operation apart. color < 0: *sub = NULL. */
 coset_status cst_comm_split_as(coset_comm *c, uint64_t sequence, uint32_t tag_space, int color, int key,
-                               const cst_settings *settings, coset_comm **sub);
+                               const cst_settings *settings, const coset_transport_ops *plugin, coset_comm **sub);
 coset_status cst_comm_split(coset_comm *c, int color, int key, coset_comm **sub);
 coset_status cst_comm_shrink(coset_comm *c, coset_comm **survivors);
 #endif

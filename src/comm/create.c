@@ -169,7 +169,10 @@ static const coset_transport_ops *choose_transport(const cst_settings *s, int on
     const char *name = s->transport[0] ? s->transport : one_host ? "shm" : "tcp";
     const coset_transport_ops *ops = cst_transport_find(name);
     char text[160] = "";
-    if (!ops) {
+    if (!ops && !strcmp(name, "mpi")) {
+        cst_fail(why, COSET_ERR_UNSUPPORTED, -1,
+                 "transport mpi needs a communicator made by coset_comm_from_mpi (coset_mpi.h, libcoset-mpi-*)");
+    } else if (!ops) {
         cst_transport_names(text, sizeof text);
         cst_fail(why, COSET_ERR_UNSUPPORTED, -1, "this build has no transport '%s'; it has %s", name, text);
     } else if (ops->probe && ops->probe(text, sizeof text) != COSET_OK) {

@@ -143,7 +143,7 @@ static int index_of(const int *ranks, int n, int rank)
 #define ROUNDS_PER_SPLIT 4096
 
 coset_status cst_comm_split_as(coset_comm *c, uint64_t sequence, uint32_t tag_space, int color, int key,
-                               const cst_settings *settings, coset_comm **sub)
+                               const cst_settings *settings, const coset_transport_ops *plugin, coset_comm **sub)
 {
     int *ranks = NULL;
     cst_members world;
@@ -167,7 +167,7 @@ coset_status cst_comm_split_as(coset_comm *c, uint64_t sequence, uint32_t tag_sp
                              .round = world.round};
         coset_oob oob = cst_members_oob(&group);
         coset_error why = COSET_ERROR_INIT;
-        status = cst_comm_create(&oob, settings, c->plugin, sub, &why);
+        status = cst_comm_create(&oob, settings, plugin, sub, &why);
         if (status != COSET_OK)
             cst_comm_note(c, status, "split: %s", why.text);
     }
@@ -184,7 +184,7 @@ typedef struct {
 static coset_status split_body(coset_comm *c, uint64_t sequence, void *arg)
 {
     split_request *request = arg;
-    return cst_comm_split_as(c, sequence, 0, request->color, request->key, &c->settings, &request->sub);
+    return cst_comm_split_as(c, sequence, 0, request->color, request->key, &c->settings, c->plugin, &request->sub);
 }
 
 coset_status cst_comm_split(coset_comm *c, int color, int key, coset_comm **sub)

@@ -51,9 +51,10 @@ coset_status cst_nodes_make(coset_comm *c, uint64_t sequence)
     cst_settings inside = c->settings, across = c->settings;
     inside.algorithm = across.algorithm = 0; /* each group chooses for itself */
     inside.transport[0] = 0;                 /* shared memory inside a host, whatever carries the world */
-    coset_status status = cst_comm_split_as(c, sequence, 0, n->node_of[c->rank], c->rank, &inside, &n->node);
+    coset_status status = cst_comm_split_as(c, sequence, 0, n->node_of[c->rank], c->rank, &inside, NULL, &n->node);
     if (status == COSET_OK)
-        status = cst_comm_split_as(c, sequence, 1, local < n->fewest ? local : -1, c->rank, &across, &n->cross);
+        status =
+            cst_comm_split_as(c, sequence, 1, local < n->fewest ? local : -1, c->rank, &across, c->plugin, &n->cross);
     n->made = status == COSET_OK;
     return status;
 }

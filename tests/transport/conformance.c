@@ -87,9 +87,15 @@ int conformance_main(const conformance_target *target, int argc, char **argv)
     return _cmocka_run_group_tests(target->transport, tests, n, NULL, NULL);
 }
 
-void conformance_here(const char *transport, const coset_oob *oob)
+void conformance_here(const coset_transport_ops *ops, const coset_oob *oob, const char *only)
 {
-    for (int i = 0; i < ROWS; i++)
-        if (rows[i].who == EVERY && (oob->size > 1 || strchr(rows[i].sizes, '1')))
-            ranks_run_here(transport, oob, &rows[i].test);
+    for (int i = 0; i < ROWS; i++) {
+        const rank_test *test = &rows[i].test;
+        if (rows[i].who != EVERY || !strchr(rows[i].sizes, '0' + oob->size) || !strstr(test->name, only))
+            continue;
+        if (!oob->rank)
+            printf("%s.%s.%d\n", ops->name, test->name, oob->size);
+        fflush(stdout);
+        ranks_run_here(ops, oob, test);
+    }
 }

@@ -22,8 +22,9 @@ typedef struct {
 
 int conformance_main(const conformance_target *target, int argc, char **argv);
 
-/* For a transport whose ranks were started by somebody else (mpirun): every test that needs no deaths, on this rank. */
-void conformance_here(const char *transport, const coset_oob *oob);
+/* For a transport whose ranks were started by somebody else (mpirun): every test for so many ranks that needs no deaths
+ * and whose name contains `only`, on this rank. A failure ends the process. The last one spoils the oob. */
+void conformance_here(const coset_transport_ops *ops, const coset_oob *oob, const char *only);
 
 /* The tests, by file. */
 void test_create_destroy(rank_env *e);

@@ -80,7 +80,6 @@ typedef struct {
 static void run_body(rank_env *e, const rank_test *test)
 {
     current = e;
-    e->ops = cst_transport_find(e->transport);
     CHECK(e->ops);
     if (!test->bare)
         rank_create(e);
@@ -99,13 +98,14 @@ static void *run_rank(void *argument)
                   .second = shared_oob_end(t->second, t->rank),
                   .shared = t->shared,
                   .transport = t->transport,
+                  .ops = cst_transport_find(t->transport),
                   .config = ranks_config(),
                   .argument = t->test->argument};
     run_body(&e, t->test);
     return NULL;
 }
 
-void ranks_run_here(const char *transport, const coset_oob *oob, const rank_test *test)
+void ranks_run_here(const coset_transport_ops *ops, const coset_oob *oob, const rank_test *test)
 {
     static ranks_shared none;
     rank_env e = {.rank = oob->rank,
@@ -113,7 +113,8 @@ void ranks_run_here(const char *transport, const coset_oob *oob, const rank_test
                   .oob = *oob,
                   .second = *oob,
                   .shared = &none,
-                  .transport = transport,
+                  .transport = ops->name,
+                  .ops = ops,
                   .config = ranks_config(),
                   .argument = test->argument};
     run_body(&e, test);

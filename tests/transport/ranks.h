@@ -24,7 +24,7 @@ typedef struct rank_env {
     coset_oob oob;
     coset_oob second; /* another oob, for tests that need one after ranks have died */
     ranks_shared *shared;
-    const char *transport; /* name in the registry */
+    const char *transport; /* its name */
     const coset_transport_ops *ops;
     coset_transport_config config;
     coset_transport *t;   /* created before the body runs and destroyed after it, unless the test says `bare` */
@@ -51,7 +51,7 @@ static inline void check_int(const char *file, int line, const char *what, long 
 /* Runs `test` on `size` ranks; true if all of them succeeded within timeout_s. */
 bool ranks_run(const char *transport, bool processes, int size, const rank_test *test, int timeout_s);
 /* Runs it as this process's rank of a job that exists already (an MPI job). */
-void ranks_run_here(const char *transport, const coset_oob *oob, const rank_test *test);
+void ranks_run_here(const coset_transport_ops *ops, const coset_oob *oob, const rank_test *test);
 
 /* Config as every test starts from: short deadlines, 4 KiB of control area. */
 coset_transport_config ranks_config(void);

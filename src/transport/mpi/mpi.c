@@ -1,0 +1,403 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "transport/mpi/mpi.h"
+
+#include "base/clock.h"
+#include "base/error.h"
+#include "transport/agree.h"
+#include "transport/mpi/engine.h"
+#include "transport/mpi/oob.h"
+#include "transport/mpi/retire.h"
+
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+/* As over tcp: pieces of which several are under way keep the network busy while others are added. */
+#define SEGMENT_BYTES ((size_t)256 << 10)
+/* idle() looks so often before it yields, so often before it sleeps: about 50 us each. Where ranks share cores every
+ * look is taken from the rank that is waited for. */
+enum { SPINS = 100, YIELDS = 50 };
+/* Then it sleeps for longer and longer: MPI has nothing that a sleeper could be woken by. */
+enum { FIRST_SLEEP_US = 50, LONGEST_SLEEP_US = 1000 };
+/* How long destroy tries to get rid of what it still sends. */
+enum { LEAVE_MS = 1000 };
+
+typedef struct {
+    coset_transport base;
+    coset_transport_caps caps;
+    cst_mpi_engine *engine;
+    bool any_thread; /* may call MPI */
+    _Atomic bool woken;
+    pthread_mutex_t lock; /* of outbox */
+    cst_notices outbox;   /* notices of threads that may not call MPI */
+    _Atomic bool has_outbox;
+} mpi;
+
+static mpi *self_of(const coset_transport *t)
+{
+    return (mpi *)t;
+}
+
+static coset_status probe(char *why, size_t why_bytes)
+{
+    int initialized = 0, finalized = 0;
+    MPI_Initialized(&initialized);
+    MPI_Finalized(&finalized);
+    if (why_bytes)
+        snprintf(why, why_bytes, "%s", initialized && !finalized ? "" : "MPI is not initialised");
+    return initialized && !finalized ? COSET_OK : COSET_ERR_UNSUPPORTED;
+}
+
+/* -------- creation -------- */
+
+static const char *level_name(int level)
+{
+    return level == MPI_THREAD_SINGLE     ? "MPI_THREAD_SINGLE"
+           : level == MPI_THREAD_FUNNELED ? "MPI_THREAD_FUNNELED"
+                                          : "MPI_THREAD_SERIALIZED";
+}
+
+static coset_status check_threads(const coset_transport_config *config, coset_error *why)
+{
+    int level = MPI_THREAD_SINGLE;
+    MPI_Query_thread(&level);
+    if (level < MPI_THREAD_MULTIPLE && config->progress == COSET_PROGRESS_THREAD)
+        return cst_fail(why, COSET_ERR_UNSUPPORTED, -1,
+                        "MPI was initialised with %s: ask MPI_Init_thread for MPI_THREAD_MULTIPLE, or set "
+                        "options.progress = COSET_PROGRESS_CALLER (COSET_PROGRESS=caller)",
+                        level_name(level));
+    return COSET_OK;
+}
+
+/* The members' ranks in MPI_COMM_WORLD, in the order of the oob; members of another world: -1. */
+static coset_status world_ranks(const coset_oob *oob, int timeout_ms, int *ranks, coset_error *why)
+{
+    int mine;
+    MPI_Comm_rank(MPI_COMM_WORLD, &mine);
+    coset_status status = oob->allgather(oob->ctx, &mine, ranks, sizeof mine, timeout_ms);
+    return status ? cst_fail(why, status, -1, "ranks could not tell each other where they are in MPI_COMM_WORLD: %s",
+                             coset_strerror(status))
+                  : COSET_OK;
+}
+
+/* For a group that has no communicator of MPI's yet. */
+static coset_status make_comm(const coset_oob *oob, const coset_transport_config *config, MPI_Comm *comm,
+                              coset_error *why)
+{
+    enum { TAGS = 32768 }; /* that every MPI has */
+    MPI_Group world, group;
+    int *ranks = malloc((size_t)oob->size * sizeof *ranks);
+    if (!ranks)
+        return cst_fail(why, COSET_ERR_MEMORY, -1, "no memory for %d ranks", oob->size);
+    coset_status status = world_ranks(oob, config->late_ms, ranks, why);
+    if (!status) {
+        MPI_Comm_group(MPI_COMM_WORLD, &world);
+        MPI_Group_incl(world, oob->size, ranks, &group);
+        int code = MPI_Comm_create_group(MPI_COMM_WORLD, group, (int)(config->job % TAGS), comm);
+        if (code != MPI_SUCCESS)
+            status = cst_mpi_fail(why, code, "making a communicator of MPI's");
+        else
+            MPI_Comm_set_errhandler(*comm, MPI_ERRORS_RETURN);
+        MPI_Group_free(&group);
+        MPI_Group_free(&world);
+    }
+    free(ranks);
+    return status;
+}
+
+static coset_status open_comm(const coset_oob *oob, const coset_transport_config *config, MPI_Comm *comm,
+                              coset_error *why)
+{
+    coset_status mine = check_threads(config, why);
+    coset_status status = cst_agree(oob, "transport mpi", mine, 0, config->late_ms, why);
+    if (status)
+        return status;
+    MPI_Comm parent = cst_mpi_oob_comm(oob);
+    return parent == MPI_COMM_NULL ? make_comm(oob, config, comm, why)
+                                   : cst_mpi_duplicate(parent, config->late_ms, comm, why);
+}
+
+static int spins_for(const coset_transport_config *config, int rank, int size)
+{
+    int local = 0;
+    for (int r = 0; r < size; r++)
+        local += !config->host || !strcmp(config->host[r], config->host[rank]);
+    return local <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
+}
+
+static mpi *allocate(const coset_oob *oob, const coset_transport_config *config)
+{
+    mpi *t = calloc(1, sizeof *t);
+    cst_mpi_engine *e = calloc(1, sizeof *e);
+    if (!t || !e) {
+        free(t);
+        free(e);
+        return NULL;
+    }
+    int level = MPI_THREAD_SINGLE;
+    MPI_Query_thread(&level);
+    t->base = (coset_transport){&cst_transport_mpi, oob->rank, oob->size};
+    t->caps = (coset_transport_caps){sizeof t->caps, 0, SEGMENT_BYTES, CST_MPI_MESSAGE_BYTES,
+                                     spins_for(config, oob->rank, oob->size)};
+    t->engine = e;
+    t->any_thread = level == MPI_THREAD_MULTIPLE;
+    pthread_mutex_init(&t->lock, NULL);
+    cst_notices_init(&t->outbox, SIZE_MAX);
+    e->checksum = config->checksum;
+    e->dead_ms = config->dead_ms;
+    e->on_entry = config->on_entry;
+    e->on_entry_ctx = config->ctx;
+    return t;
+}
+
+static void release(mpi *t)
+{
+    pthread_mutex_destroy(&t->lock);
+    cst_notices_free(&t->outbox);
+    free(t);
+}
+
+static coset_status create(const coset_oob *oob, const coset_transport_config *config, coset_transport **out,
+                           coset_error *why)
+{
+    MPI_Comm comm;
+    cst_mpi_retired_look();
+    coset_status status = open_comm(oob, config, &comm, why);
+    if (status)
+        return status;
+    mpi *t = allocate(oob, config);
+    status = t ? cst_mpi_engine_open(t->engine, comm, why)
+               : cst_fail(why, COSET_ERR_MEMORY, -1, "transport mpi: out of memory");
+    if (status) {
+        MPI_Comm_free(&comm);
+        if (t) {
+            free(t->engine);
+            release(t);
+        }
+        return status;
+    }
+    *out = &t->base;
+    return COSET_OK;
+}
+
+/* -------- notices -------- */
+
+static void send_outbox(mpi *t)
+{
+    coset_notice n;
+    if (!atomic_load_explicit(&t->has_outbox, memory_order_relaxed) || !atomic_exchange(&t->has_outbox, false))
+        return;
+    pthread_mutex_lock(&t->lock);
+    while (cst_notices_pop(&t->outbox, &n))
+        cst_mpi_engine_tell(t->engine, &n);
+    pthread_mutex_unlock(&t->lock);
+}
+
+static void wake(coset_transport *transport)
+{
+    atomic_store(&self_of(transport)->woken, true);
+}
+
+static coset_status announce(coset_transport *transport, const coset_notice *notice)
+{
+    mpi *t = self_of(transport);
+    int is_main = 0;
+    if (!t->any_thread)
+        MPI_Is_thread_main(&is_main);
+    if (t->any_thread || is_main) {
+        cst_mpi_engine_tell(t->engine, notice);
+        return COSET_OK;
+    }
+    pthread_mutex_lock(&t->lock);
+    bool kept = cst_notices_push(&t->outbox, notice);
+    pthread_mutex_unlock(&t->lock);
+    atomic_store(&t->has_outbox, true);
+    wake(transport);
+    return kept ? COSET_OK : COSET_ERR_MEMORY;
+}
+
+static int poll_notice(coset_transport *transport, coset_notice *out)
+{
+    return cst_notices_pop(&self_of(transport)->engine->notices, out);
+}
+
+/* -------- the end -------- */
+
+static void destroy(coset_transport *transport)
+{
+    mpi *t = self_of(transport);
+    cst_mpi_engine *e = t->engine;
+    int finalized = 0;
+    MPI_Finalized(&finalized);
+    if (!finalized) {
+        send_outbox(t);
+        coset_notice n =
+            cst_notice_make(COSET_NOTICE_GOODBYE, t->base.rank, COSET_OK, -1, "rank %d is done", t->base.rank);
+        cst_mpi_engine_tell(e, &n);
+        e->on_entry = NULL;
+        cst_deadline end = cst_deadline_in(LEAVE_MS);
+        do
+            cst_mpi_engine_move(e);
+        while (cst_frames_sending(&e->frames) && !cst_deadline_passed(end));
+        cst_mpi_retire(e);
+    }
+    release(t);
+}
+
+/* -------- messages -------- */
+
+static const coset_transport_caps *caps(const coset_transport *transport)
+{
+    return &self_of(transport)->caps;
+}
+
+static void counters(const coset_transport *transport, coset_transport_counters *out)
+{
+    const cst_mpi_engine *e = self_of(transport)->engine;
+    *out = e->counters;
+    out->wire_sent_bytes += e->frames.wire_sent;
+    out->wire_received_bytes += e->frames.wire_received;
+}
+
+static bool check_msg(const mpi *t, const coset_msg *msg, size_t *bytes)
+{
+    return msg->peer >= 0 && msg->peer < t->base.size && msg->peer != t->base.rank &&
+           cst_iov_bytes(msg->iov, msg->iovcnt, bytes) && *bytes <= CST_MPI_MESSAGE_BYTES;
+}
+
+static coset_status isend(coset_transport *transport, coset_msg *msg)
+{
+    mpi *t = self_of(transport);
+    size_t bytes;
+    if (!check_msg(t, msg, &bytes))
+        return msg->status = COSET_ERR_ARGUMENT;
+    if (t->engine->peers[msg->peer].gone)
+        return msg->status = COSET_ERR_PEER;
+    return cst_mpi_engine_send(t->engine, msg, bytes);
+}
+
+static coset_status irecv(coset_transport *transport, coset_msg *msg)
+{
+    mpi *t = self_of(transport);
+    size_t bytes;
+    if (!check_msg(t, msg, &bytes))
+        return msg->status = COSET_ERR_ARGUMENT;
+    return cst_mpi_engine_receive(t->engine, msg, bytes);
+}
+
+static void cancel(coset_transport *transport, coset_msg *msg)
+{
+    cst_mpi_engine_cancel(self_of(transport)->engine, msg);
+}
+
+static bool move(mpi *t)
+{
+    t->engine->moved = false;
+    send_outbox(t);
+    cst_mpi_engine_move(t->engine);
+    return t->engine->moved;
+}
+
+static coset_status progress(coset_transport *transport)
+{
+    mpi *t = self_of(transport);
+    bool moved = move(t);
+    cst_mpi_engine_deliver(t->engine);
+    return moved ? COSET_OK : COSET_IN_PROGRESS;
+}
+
+/* What idle finds is told by the next progress, for which it returns. */
+static void idle(coset_transport *transport, int timeout_ms)
+{
+    mpi *t = self_of(transport);
+    cst_deadline end = cst_deadline_in(timeout_ms);
+    long sleep_us = FIRST_SLEEP_US;
+    for (int looks = 0; !atomic_exchange(&t->woken, false); looks++) {
+        if (move(t) || t->engine->notices.count || cst_deadline_passed(end))
+            return;
+        if (looks < t->caps.spin)
+            continue;
+        if (looks < t->caps.spin + YIELDS) {
+            sched_yield();
+            continue;
+        }
+        nanosleep(&(struct timespec){0, sleep_us * 1000}, NULL);
+        sleep_us = 2 * sleep_us < LONGEST_SLEEP_US ? 2 * sleep_us : LONGEST_SLEEP_US;
+    }
+}
+
+static int no_fd(const coset_transport *transport)
+{
+    (void)transport;
+    return -1;
+}
+
+static coset_status no_arm(coset_transport *transport)
+{
+    (void)transport;
+    return COSET_ERR_UNSUPPORTED;
+}
+
+/* -------- no shared memory -------- */
+
+static void *control(const coset_transport *transport, int rank)
+{
+    (void)transport, (void)rank;
+    return NULL;
+}
+
+static coset_status alloc_segment(coset_transport *transport, const coset_oob *oob, size_t bytes, void **ptr,
+                                  coset_error *why)
+{
+    (void)transport, (void)oob, (void)bytes, (void)ptr;
+    return cst_fail(why, COSET_ERR_UNSUPPORTED, -1, "transport mpi maps no memory");
+}
+
+static coset_status release_segment(coset_transport *transport, const coset_oob *oob, void *ptr, coset_error *why)
+{
+    return alloc_segment(transport, oob, 0, &ptr, why);
+}
+
+static coset_location locate(const coset_transport *transport, const void *ptr, size_t bytes)
+{
+    (void)transport, (void)ptr, (void)bytes;
+    return (coset_location){COSET_LOC_NONE, 0, 0};
+}
+
+static void *map(coset_transport *transport, int peer, const coset_location *loc, size_t bytes)
+{
+    (void)transport, (void)peer, (void)loc, (void)bytes;
+    return NULL;
+}
+
+const coset_transport_ops cst_transport_mpi = {
+    .struct_size = sizeof(coset_transport_ops),
+    .abi = COSET_TRANSPORT_ABI,
+    .name = "mpi",
+    .probe = probe,
+    .create = create,
+    .destroy = destroy,
+    .caps = caps,
+    .counters = counters,
+    .isend = isend,
+    .irecv = irecv,
+    .cancel = cancel,
+    .progress = progress,
+    .idle = idle,
+    .wake = wake,
+    .fd = no_fd,
+    .arm = no_arm,
+    .announce = announce,
+    .poll_notice = poll_notice,
+    .control = control,
+    .alloc = alloc_segment,
+    .release = release_segment,
+    .locate = locate,
+    .map = map,
+    .get = NULL,
+    .put = NULL,
+};
