@@ -489,6 +489,7 @@ static coset_status gather_group(group_work *w)
     cst_owner *o = w->o;
     const cst_shared *s = o->listen.shared;
     int ranks = s->options.rules.ranks;
+    memset(o->asks, 0, (size_t)ranks * CST_GROUP * sizeof *o->asks);
     for (uint32_t b = w->begin; b < w->end; b++) {
         block_now *now = &w->now[b - w->begin];
         *now = (block_now){.g = &o->gathered[b - w->begin], .layout = &s->layout->blocks[b]};
