@@ -16,12 +16,11 @@ coset_status cst_gathered_init(cst_gathered *g, int ranks, float *floats, float 
     size_t n = (size_t)ranks;
     *g = (cst_gathered){.sum = floats, .memory = shared};
     g->x = calloc(n, sizeof *g->x);
-    g->energy = calloc(n, sizeof *g->energy);
     g->error = calloc(n, sizeof *g->error);
     g->step = calloc(n, sizeof *g->step);
     g->base = calloc(n, sizeof *g->base);
     g->code = calloc(n, 1);
-    if (g->x && g->energy && g->error && g->step && g->base && g->code)
+    if (g->x && g->error && g->step && g->base && g->code)
         return COSET_OK;
     cst_gathered_free(g);
     return COSET_ERR_MEMORY;
@@ -30,7 +29,6 @@ coset_status cst_gathered_init(cst_gathered *g, int ranks, float *floats, float 
 void cst_gathered_free(cst_gathered *g)
 {
     free(g->x);
-    free(g->energy);
     free(g->error);
     free(g->step);
     free(g->base);
@@ -262,15 +260,16 @@ static int sender_of_turn(const gathering *t, int turn)
     return t->heard[sender].late == (turn >= ranks) ? sender : -1;
 }
 
-const float *cst_gather_own(const cst_listener *l, const cst_gathered *g, float *room)
+/* The own vector in the block's unit, perhaps in `room`. */
+static const float *own_vector(const gathering *t, float *room)
 {
-    const cst_block *b = &l->shared->layout->blocks[g->block];
-    int exponent = l->vector->exponents[b->span];
-    const float *own = cst_vector_rotated(l->vector, g->block, room);
-    if (exponent == g->unit)
+    const cst_vector *v = t->l->vector;
+    int exponent = v->exponents[t->l->shared->layout->blocks[t->block].span];
+    const float *own = cst_vector_rotated(v, t->block, room);
+    if (exponent == t->g->unit)
         return own;
-    float scale = (float)cst_scale2(1, exponent - g->unit);
-    for (uint32_t i = 0; i < b->n; i++)
+    float scale = (float)cst_scale2(1, exponent - t->g->unit);
+    for (uint32_t i = 0; i < t->n; i++)
         room[i] = own[i] * scale;
     return room;
 }
@@ -303,14 +302,17 @@ static bool add_at_once(gathering *t, int sender, cst_summed *to)
     return cst_checksum_equal(got, base->check);
 }
 
-/* Sum and energies of a vector that was decoded in some other way. */
+/* The same for a vector that was decoded in some other way. */
 static void add_vector(const gathering *t, cst_summed *to)
 {
     const cst_norm_kernels *norm = t->l->tools->norm;
-    for (uint32_t i = 0; i < t->n; i++)
+    float distance[CST_BLOCK];
+    for (uint32_t i = 0; i < t->n; i++) {
+        distance[i] = to->value[i] - t->ref[i] * to->share;
         to->sum[i] = t->ref[i] + to->value[i];
-    to->energy[0] = norm->dot(to->value, to->value, t->n);
-    to->energy[1] = norm->dot(to->sum, to->sum, t->n);
+    }
+    to->distance2 = norm->dot(distance, distance, t->n);
+    to->energy = norm->dot(to->sum, to->sum, t->n);
 }
 
 /* Sums go to and fro between two places, since a decode that fails must leave its reference as it was: between the
@@ -321,14 +323,15 @@ static coset_status gather_floats(gathering *t)
     int rank = t->l->rank, ranks = t->l->shared->options.rules.ranks;
     float *place[2] = {g->sum, g->memory}, *spare = g->memory + CST_BLOCK;
     int at = (ranks - 1) % 2;
-    t->ref = cst_gather_own(t->l, g, place[at]);
+    t->ref = own_vector(t, place[at]);
     t->known = 1;
+    g->spread = 0;
     for (int turn = 1; turn < 2 * ranks - 1; turn++) {
         int sender = sender_of_turn(t, turn), position = (sender - rank + ranks) % ranks;
         if (sender < 0)
             continue;
         g->x[sender] = g->kept ? g->sum + (size_t)position * CST_BLOCK : NULL;
-        cst_summed to = {.value = g->x[sender], .sum = place[1 - at]};
+        cst_summed to = {.value = g->x[sender], .sum = place[1 - at], .share = 1.0f / (float)t->known};
         if (!add_at_once(t, sender, &to)) {
             to.value = g->kept ? g->x[sender] : spare;
             coset_status status = decode_sender(t, sender, to.value);
@@ -338,8 +341,9 @@ static coset_status gather_floats(gathering *t)
                 continue;
             add_vector(t, &to);
         }
-        g->energy[sender] = to.energy[0];
-        g->sum_energy = to.energy[1];
+        /* from k vectors to k + 1 (B. P. Welford 1962): no difference of large energies */
+        g->spread += to.distance2 * t->known / (t->known + 1.0);
+        g->sum_energy = to.energy;
         at = 1 - at;
         t->ref = place[at];
         t->known++;
@@ -479,7 +483,7 @@ static coset_status gather_exact(gathering *t)
     if (!room_for_doubles(t))
         return COSET_ERR_MEMORY;
     cst_exact_read(l->dtype, cst_vector_elements(l->vector, t->block), t->count, t->g->w + (size_t)l->rank * t->count);
-    const float *own = cst_gather_own(l, t->g, t->g->sum); /* zeros if the own block is exact */
+    const float *own = own_vector(t, t->g->sum); /* zeros if the own block is exact */
     if (own != t->g->sum)
         memcpy(t->g->sum, own, t->n * sizeof *own);
     t->known = 1;

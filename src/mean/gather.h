@@ -44,9 +44,9 @@ typedef struct {
     double *step;      /* per rank: of its code, or of its refinement; 0: exact */
     double *base;      /* per rank: step of its code, whether refined or not */
     uint8_t *code;     /* per rank: CST_CODE_E8 or another: what shape its error has */
-    double *energy;    /* per rank: sum of squares of the n values, of the others, not if wide or exact */
-    float *sum;        /* [n], not if wide or exact, */
-    double sum_energy; /* and its sum of squares */
+    float *sum;        /* [n], not if wide or exact; */
+    double sum_energy; /* its sum of squares, */
+    double spread;     /* and the sum over ranks of the squared distance from the mean */
     uint32_t corrected;
 } cst_gathered;
 
@@ -65,8 +65,6 @@ void cst_gathered_free(cst_gathered *g);
  * g->complete is false. CORRUPT: whole integers that contradict their checksum; MEMORY. */
 coset_status cst_gather(const cst_listener *l, uint32_t block, uint32_t first, bool keep, cst_gathered *g,
                         cst_request *asks, coset_error *why);
-/* The own vector in the unit of the gathered block: n values, perhaps in room[n]. */
-const float *cst_gather_own(const cst_listener *l, const cst_gathered *g, float *room);
 /* The unit in which a block with this step is reconstructed: 0 unless the step is far from 1. */
 int cst_step_unit(uint32_t step);
 #endif

@@ -68,18 +68,6 @@ static double in_unit(double energy, int from, int to)
     return cst_scale2(energy, 2 * (from - to));
 }
 
-/* sum of (a - scale b)^2 */
-static double distance2(const float *a, const float *b, double scale, uint32_t n)
-{
-    double sum[8] = {0};
-    for (uint32_t i = 0; i < n; i += 8)
-        for (uint32_t j = 0; j < 8; j++) {
-            double d = (double)a[i + j] - scale * (double)b[i + j];
-            sum[j] += d * d;
-        }
-    return ((sum[0] + sum[4]) + (sum[2] + sum[6])) + ((sum[1] + sum[5]) + (sum[3] + sum[7]));
-}
-
 static float share_of_one(const cst_owner *o)
 {
     return 1.0f / (float)o->listen.shared->options.rules.ranks;
@@ -91,27 +79,6 @@ static bool keep_vectors(const cst_owner *o, cst_gathered *g)
     coset_error none;
     cst_request *asks = o->asks + (size_t)(g - o->gathered) * (size_t)o->listen.shared->options.rules.ranks;
     return g->kept || (cst_gather(&o->listen, g->block, o->first, true, g, asks, &none) == COSET_OK && g->complete);
-}
-
-/* Sum over ranks of |x - mean|^2. As a difference of energies where that loses nothing, else directly. */
-static double spread_energy(const cst_owner *o, const block_now *b)
-{
-    const cst_vector *own = o->listen.vector;
-    int ranks = o->listen.shared->options.rules.ranks, exponent = own->exponents[b->layout->span];
-    uint32_t n = b->layout->n;
-    double all =
-        in_unit(own->own[b->g->block].energy, exponent, b->g->unit) * b->layout->count * cst_rotation_energy(n);
-    for (int u = 0; u < ranks; u++)
-        all += u == o->listen.rank ? 0 : b->g->energy[u];
-    double spread = all - ranks * b->mean_energy;
-    if (spread > 1e-3 * all || !keep_vectors(o, b->g))
-        return fmax(spread, 0);
-    spread = 0;
-    float room[CST_BLOCK];
-    for (int u = 0; u < ranks; u++)
-        spread += distance2(u == o->listen.rank ? cst_gather_own(&o->listen, b->g, room) : b->g->x[u], b->g->sum,
-                            1.0 / ranks, n);
-    return spread;
 }
 
 /* s^2 and R^2 from the energies of the decoded vectors, less what quantisation added to them. */
@@ -136,7 +103,7 @@ static void measure_floats(const cst_owner *o, block_now *b)
 {
     int ranks = o->listen.shared->options.rules.ranks;
     b->mean_energy = b->g->sum_energy / ranks / ranks;
-    measure(b, spread_energy(o, b), b->mean_energy, cst_rotation_energy(b->layout->n), ranks);
+    measure(b, b->g->spread, b->mean_energy, cst_rotation_energy(b->layout->n), ranks);
 }
 
 /* Vectors in doubles: the mean goes into the own entry's place only after the spread is known. */

@@ -70,10 +70,13 @@ static cst_checksum reconstruct_add(const cst_lattice_block *b, const int32_t *p
 {
     float local[CST_BLOCK], *value = to->value ? to->value : local;
     cst_checksum check = reconstruct(b, points, value);
-    for (uint32_t i = 0; i < b->n; i++)
+    float distance[CST_BLOCK];
+    for (uint32_t i = 0; i < b->n; i++) {
+        distance[i] = value[i] - ref[i] * to->share;
         to->sum[i] = ref[i] + value[i];
-    to->energy[0] = cst_norm_scalar.dot(value, value, b->n);
-    to->energy[1] = cst_norm_scalar.dot(to->sum, to->sum, b->n);
+    }
+    to->distance2 = cst_norm_scalar.dot(distance, distance, b->n);
+    to->energy = cst_norm_scalar.dot(to->sum, to->sum, b->n);
     return check;
 }
 

@@ -48,12 +48,14 @@ typedef struct {
     const int32_t *keys; /* checksum keys */
 } cst_lattice_block;
 
-/* Decoded values on their way into a sum: sum[i] = ref[i] + x^[i], and the energies of both as cst_norm_kernels.dot of
- * the vector with itself gives them. */
+/* Decoded values on their way into a sum: sum[i] = ref[i] + x^[i], and squares that say what the values have to do with
+ * each other, summed as cst_norm_kernels.dot does. */
 typedef struct {
     float *value;     /* x^[n]; NULL: not wanted */
     float *sum;       /* [n]; not ref */
-    double energy[2]; /* out: of x^, of the sum */
+    float share;      /* share * ref is the mean so far */
+    double distance2; /* out: sum of (x^ - share ref)^2 */
+    double energy;    /* out: sum of sum[i]^2 */
 } cst_summed;
 
 typedef struct {

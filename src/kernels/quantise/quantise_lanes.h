@@ -67,11 +67,11 @@ CST_LANE_INLINE cst_checksum decode_block(cst_lattice_kind lattice, const cst_la
     const block_factors f = factors_of(lattice, b, scale, b->weight);
     const uint32_t lane_bits = cst_lane_bits(classes, b->n / CST_UNIT);
     checksum_lanes sum = checksum_start();
-    double energies[2][CST_LANES];
+    double lanes[2][CST_LANES];
     for (uint32_t part = 0; part < PARTS; part++) {
         uint32_t last[CST_LANES];
         lane_reader r = reader_start(in, part, lane_bits, last);
-        energy_lanes energy = {{d_zero(), d_zero()}};
+        square_lanes squares = {d_zero(), d_zero()};
         for (uint32_t u = 0; u < b->n / CST_UNIT; u++) {
             const uint32_t at = CST_UNIT * u + VEC_LANES * part;
             const class_lanes c = class_prepare(classes[u]);
@@ -87,12 +87,12 @@ CST_LANE_INLINE cst_checksum decode_block(cst_lattice_kind lattice, const cst_la
             if (out)
                 store_values(&f, point, theta, out + at);
             else
-                add_values(&f, point, theta, ref, to, at, &energy);
+                add_values(&f, point, theta, ref, to, at, &squares);
         }
-        energy_store(&energy, part, energies);
+        squares_store(&squares, part, lanes);
     }
     if (!out)
-        energy_end(energies, to);
+        squares_end(lanes, to);
     return checksum_end(&sum);
 }
 
@@ -148,9 +148,9 @@ CST_LANE_INLINE cst_checksum reconstruct_add_block(cst_lattice_kind lattice, con
     const philox_lanes dither = philox_prepare(&b->dither);
     const block_factors f = factors_of(lattice, b, 1.0f, b->weight);
     checksum_lanes sum = checksum_start();
-    double energies[2][CST_LANES];
+    double lanes[2][CST_LANES];
     for (uint32_t part = 0; part < PARTS; part++) {
-        energy_lanes energy = {{d_zero(), d_zero()}};
+        square_lanes squares = {d_zero(), d_zero()};
         for (uint32_t u = 0; u < b->n / CST_UNIT; u++) {
             const uint32_t at = CST_UNIT * u + VEC_LANES * part;
             fvec theta[8];
@@ -158,11 +158,11 @@ CST_LANE_INLINE cst_checksum reconstruct_add_block(cst_lattice_kind lattice, con
             dither_unit(&dither, u, part, theta);
             load_points(points + at, point);
             checksum_unit(&sum, point, b->keys + at);
-            add_values(&f, point, theta, ref, to, at, &energy);
+            add_values(&f, point, theta, ref, to, at, &squares);
         }
-        energy_store(&energy, part, energies);
+        squares_store(&squares, part, lanes);
     }
-    energy_end(energies, to);
+    squares_end(lanes, to);
     return checksum_end(&sum);
 }
 

@@ -103,34 +103,35 @@ CST_LANE_INLINE void store_values(const block_factors *f, const ivec point[8], c
         f_store(out + CST_LANES * t, value_of(f, point[t], theta[t]));
 }
 
-/* One part's lanes of the two energies of a cst_summed. */
+/* One part's lanes of the sums of squares of a cst_summed. */
 typedef struct {
-    dvec of[2];
-} energy_lanes;
+    dvec distance2, energy;
+} square_lanes;
 
 CST_LANE_INLINE void add_values(const block_factors *f, const ivec point[8], const fvec theta[8], const float *ref,
-                                const cst_summed *to, uint32_t at, energy_lanes *e)
+                                const cst_summed *to, uint32_t at, square_lanes *s)
 {
+    const fvec share = f_set(to->share);
     CST_UNROLL
     for (int t = 0; t < 8; t++) {
-        const fvec value = value_of(f, point[t], theta[t]), sum = f_add(f_load(ref + at + CST_LANES * t), value);
-        const dvec wide = d_widen(value), wide_sum = d_widen(sum);
-        e->of[0] = d_add_products(e->of[0], wide, wide);
-        e->of[1] = d_add_products(e->of[1], wide_sum, wide_sum);
+        const fvec value = value_of(f, point[t], theta[t]), before = f_load(ref + at + CST_LANES * t);
+        const fvec sum = f_add(before, value);
+        const dvec distance = d_widen(f_sub(value, f_mul(before, share))), wide = d_widen(sum);
+        s->distance2 = d_add_products(s->distance2, distance, distance);
+        s->energy = d_add_products(s->energy, wide, wide);
         if (to->value)
             f_store(to->value + at + CST_LANES * t, value);
         f_store(to->sum + at + CST_LANES * t, sum);
     }
 }
-CST_LANE_INLINE void energy_store(const energy_lanes *e, uint32_t part, double lanes[2][CST_LANES])
+CST_LANE_INLINE void squares_store(const square_lanes *s, uint32_t part, double lanes[2][CST_LANES])
 {
-    CST_UNROLL
-    for (int i = 0; i < 2; i++)
-        d_store(lanes[i] + VEC_LANES * part, e->of[i]);
+    d_store(lanes[0] + VEC_LANES * part, s->distance2);
+    d_store(lanes[1] + VEC_LANES * part, s->energy);
 }
-static inline void energy_end(double lanes[2][CST_LANES], cst_summed *to)
+static inline void squares_end(double lanes[2][CST_LANES], cst_summed *to)
 {
-    for (int i = 0; i < 2; i++)
-        to->energy[i] = sum_of_lanes(lanes[i]);
+    to->distance2 = sum_of_lanes(lanes[0]);
+    to->energy = sum_of_lanes(lanes[1]);
 }
 #endif
