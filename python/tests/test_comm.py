@@ -158,6 +158,37 @@ def test_destroyed():
     assert "destroyed" in repr(comm)
 
 
+@pytest.mark.parametrize("wait", [lambda c: c.recv(np.zeros(4), 1), lambda c: c.irecv(np.zeros(4), 1).wait()])
+def test_destroyed_while_a_thread_waits_in_it(wait):
+    first, second = coset.Comm.threads(2)
+    raised = []
+
+    def waits():
+        try:
+            wait(first)
+        except coset.AbortedError as error:
+            raised.append(str(error))
+
+    thread = threading.Thread(target=waits)
+    thread.start()
+    while first._calls == 0:
+        pass
+    first.destroy()
+    thread.join(30)
+    assert len(raised) == 1 and "destroyed" in raised[0]
+    second.destroy()
+
+
+def test_a_request_that_outlives_its_communicator():
+    first, second = coset.Comm.threads(2)
+    request = first.irecv(np.zeros(4), 1)
+    first.destroy()
+    second.destroy()
+    for use in (request.wait, request.test, lambda: request.on_complete(print)):
+        with pytest.raises(coset.ArgumentError, match="destroyed"):
+            use()
+
+
 def test_options_that_mean_nothing():
     with pytest.raises(coset.ArgumentError, match="nosuch"):
         coset.Comm.threads(2, coset.Options(algorithm="nosuch"))

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 import pytest
-from torchrun import passes
+from torchrun import passes, torchrun
 
 pytest.importorskip("torch")
 CASES = len(re.findall(r"^def case_", (Path(__file__).parent / "ranks_process_group.py").read_text(), re.MULTILINE))
@@ -14,3 +14,15 @@ CASES = len(re.findall(r"^def case_", (Path(__file__).parent / "ranks_process_gr
 def test_the_same_results_as_gloo(ranks):
     said = passes("ranks_process_group.py", ranks)
     assert said.count("passed") == CASES, said
+
+
+def test_the_cases_that_pytorch_has_for_gloo():
+    """Most of those that are skipped need a GPU."""
+    pytest.importorskip("expecttest")
+    ranks = 3
+    done = torchrun("ranks_torch_cases.py", ranks)
+    ended = re.findall(r"\[(\d)\] (test_\w+) (passed|skipped|FAILED.*)", done.stdout)
+    failed = [line for line in ended if line[2] not in ("passed", "skipped")]
+    assert done.returncode == 0 and not failed, f"{failed}\n{done.stdout[-1000:]}\n{done.stderr[-3000:]}"
+    passed = [name for _, name, result in ended if result == "passed"]
+    assert len(passed) >= 90 * ranks, f"{len(passed)} passed"

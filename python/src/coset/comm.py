@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -69,6 +70,8 @@ class Comm:
 
     def __init__(self, handle: Any) -> None:
         self._handle = handle
+        self._calls = 0  # threads inside a blocking call of the library
+        self._gate = threading.Condition()
         self.rank: int = lib.coset_comm_rank(handle)
         self.size: int = lib.coset_comm_size(handle)
         self.transport: str = text(lib.coset_comm_transport(handle))
@@ -168,10 +171,32 @@ class Comm:
         lib.coset_comm_abort(self._h, why.encode())
 
     def destroy(self) -> None:
-        """Frees the communicator and its memory: arrays of alloc() must not be touched afterwards."""
-        handle, self._handle = self._handle, None
-        if handle is not None:
-            lib.coset_comm_destroy(handle)
+        """Frees the communicator and its memory: arrays of alloc() must not be touched afterwards.
+
+        Aborts it first if another thread still waits in it.
+        """
+        with self._gate:
+            handle, self._handle = self._handle, None
+            if handle is None:
+                return
+            if self._calls:
+                lib.coset_comm_abort(handle, b"the communicator was destroyed while a thread waited in it")
+            while self._calls:
+                self._gate.wait()
+        lib.coset_comm_destroy(handle)
+
+    def _enter(self) -> Any:
+        """Before a call that blocks; returns the handle. destroy() waits for _leave()."""
+        with self._gate:
+            handle = self._h
+            self._calls += 1
+        return handle
+
+    def _leave(self) -> None:
+        with self._gate:
+            self._calls -= 1
+            if self._calls == 0:
+                self._gate.notify_all()
 
     def __enter__(self) -> Comm:
         return self
@@ -226,7 +251,11 @@ class Comm:
 
     def _run(self, name: str, arguments: tuple[Any, ...], asynchronous: bool, result: Any, keep: Any) -> Any:
         if not asynchronous:
-            self._check(getattr(lib, f"coset_{name}")(*arguments, self._h))
+            handle = self._enter()
+            try:
+                check(getattr(lib, f"coset_{name}")(*arguments, handle), handle)
+            finally:
+                self._leave()
             return result
         out = ffi.new("coset_request **")
         self._check(getattr(lib, f"coset_i{name}")(*arguments, self._h, out))

@@ -22,11 +22,11 @@ class Request:
         self._error: Error | None = None
         self._callbacks: list[Any] = []
 
-    def _finish(self, status: int) -> Any:
+    def _finish(self, status: int, handle: Any) -> Any:
         self._keep = None
         if status:
             why = new_error()
-            lib.coset_last_error(self._comm._h, why)
+            lib.coset_last_error(handle, why)
             self._error = from_status(status, why)
             raise self._error
         return self._result
@@ -36,8 +36,9 @@ class Request:
         with self._lock:
             if self._slot[0] == ffi.NULL:
                 return True
+            handle = self._comm._h
             done = ffi.new("int *")
-            check(lib.coset_test(self._slot[0], done), self._comm._h)
+            check(lib.coset_test(self._slot[0], done), handle)
             return bool(done[0])
 
     def wait(self, timeout: float | None = None) -> Any:
@@ -47,10 +48,14 @@ class Request:
                 if self._error is not None:
                     raise self._error
                 return self._result
-            status = lib.coset_wait(self._slot, -1 if timeout is None else max(0, round(timeout * 1000)))
-            if status == lib.COSET_IN_PROGRESS:
-                raise TimeoutError(f"not finished after {timeout} s")
-            return self._finish(status)
+            handle = self._comm._enter()
+            try:
+                status = lib.coset_wait(self._slot, -1 if timeout is None else max(0, round(timeout * 1000)))
+                if status == lib.COSET_IN_PROGRESS:
+                    raise TimeoutError(f"not finished after {timeout} s")
+                return self._finish(status, handle)
+            finally:
+                self._comm._leave()
 
     def on_complete(self, fn: Callable[[int], None]) -> None:
         """fn(status) is called once, when the operation ends, on the thread that drives it. It must not wait for any."""
@@ -63,4 +68,5 @@ class Request:
             if self._slot[0] == ffi.NULL:
                 fn(0 if self._error is None else self._error.status)
             else:
-                check(lib.coset_request_on_complete(self._slot[0], trampoline, ffi.NULL), self._comm._h)
+                handle = self._comm._h
+                check(lib.coset_request_on_complete(self._slot[0], trampoline, ffi.NULL), handle)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from ..errors import ArgumentError, UnsupportedError
+from ..errors import UnsupportedError
 
 
 def dense(tensor: torch.Tensor) -> torch.Tensor:
@@ -41,13 +41,8 @@ def write_back(part: torch.Tensor, tensor: torch.Tensor) -> None:
         tensor.detach().copy_(part.view(tensor.dtype).view(tensor.shape))
 
 
-def joined(tensors: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The bytes of several tensors, one after the other (a copy)."""
-    return torch.cat([raw(t) for t in tensors])
-
-
 def spread(data: torch.Tensor, tensors: Sequence[torch.Tensor]) -> None:
-    """The reverse of joined()."""
+    """Writes bytes into several tensors, one after the other."""
     offset = 0
     for tensor in tensors:
         part = raw(tensor)
@@ -56,9 +51,5 @@ def spread(data: torch.Tensor, tensors: Sequence[torch.Tensor]) -> None:
         offset += part.numel()
 
 
-def same_bytes(tensors: Sequence[torch.Tensor], what: str) -> int:
-    """The size of each of them; ArgumentError if they differ."""
-    sizes = {t.numel() * t.element_size() for t in tensors}
-    if len(sizes) != 1:
-        raise ArgumentError(f"{what}: the tensors must have the same size, these have {sorted(sizes)} bytes")
-    return sizes.pop()
+def same_sizes(tensors: Sequence[torch.Tensor]) -> bool:
+    return len({t.numel() * t.element_size() for t in tensors}) == 1

@@ -32,6 +32,7 @@ class Work(dist._Work):
     def __init__(self, result: list[torch.Tensor], complete: Callable[[int, Callable[[], object]], None] | None = None) -> None:
         super().__init__()
         self._result = result
+        self.source = -1  # of a message
         self._ended = threading.Event()
         self._error: BaseException | None = None
         self._begun: Any = None  # completed when the operation has ended; the future that users get follows it
@@ -82,6 +83,9 @@ class Work(dist._Work):
 
     def result(self) -> list[torch.Tensor]:
         return self._result
+
+    def _source_rank(self) -> int:
+        return self.source
 
     def get_future(self) -> Any:
         with self._guard:

@@ -9,16 +9,18 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 import torch
 
 from ..comm import Comm
-from ..errors import MismatchError
+from ..errors import AbortedError, Error, MismatchError
+from ..request import Request
 from ._lane import Work
 
 
-def _run_thread(name: str, body: Callable[[], object]) -> None:
-    threading.Thread(target=body, name=name, daemon=True).start()
+# How often a thread that waits for a message looks whether the group is being destroyed.
+_SLICE = 0.2
 
 
 class Mail:
@@ -30,12 +32,52 @@ class Mail:
         self._wanted: dict[int, deque[tuple[int, torch.Tensor, Work]]] = {}
         self._aside: dict[int, deque[tuple[int, torch.Tensor]]] = {}
         self._receiving: set[int] = set()
+        self._threads: set[threading.Thread] = set()
+        self._closing = False
+        self._abandoned: list[Request] = []
+
+    def _run_thread(self, name: str, body: Callable[[], object]) -> None:
+        def run() -> None:
+            try:
+                body()
+            finally:
+                with self._guard:
+                    self._threads.discard(thread)
+
+        thread = threading.Thread(target=run, name=name, daemon=True)
+        with self._guard:
+            self._threads.add(thread)
+        thread.start()
+
+    def _finish(self, request: Request) -> Any:
+        """Waits for a message, or for close(): no thread is inside the library when the communicator goes."""
+        while True:
+            try:
+                return request.wait(_SLICE)
+            except TimeoutError as error:
+                if isinstance(error, Error):
+                    raise
+            if self._closing:
+                self._abandoned.append(request)
+                raise AbortedError("the process group was destroyed with a message under way")
+
+    def _receive(self, data: torch.Tensor, peer: int) -> torch.Tensor:
+        return self._finish(self._comm.irecv(data, peer))
+
+    def close(self) -> None:
+        """Ends what is under way. Keep this object until the communicator is destroyed: the library may write until then."""
+        self._closing = True
+        with self._guard:
+            threads = list(self._threads)
+        for thread in threads:
+            if thread is not threading.current_thread():
+                thread.join()
 
     def send(self, data: torch.Tensor, peer: int, tag: int, result: list[torch.Tensor]) -> Work:
         header = torch.tensor([tag, data.numel()], dtype=torch.int64)
         requests = [self._comm.isend(header, peer), self._comm.isend(data, peer)]
         work = Work(result)
-        _run_thread("coset-send", lambda: work.run(lambda: [r.wait() for r in requests]))
+        self._run_thread("coset-send", lambda: work.run(lambda: [self._finish(r) for r in requests]))
         return work
 
     def receive(self, data: torch.Tensor, peer: int, tag: int, result: list[torch.Tensor]) -> Work:
@@ -50,7 +92,7 @@ class Mail:
             start = peer not in self._receiving
             self._receiving.add(peer)
         if start:
-            _run_thread("coset-receive", lambda: self._serve(peer))
+            self._run_thread("coset-receive", lambda: self._serve(peer))
         return work
 
     def _serve(self, peer: int) -> None:
@@ -61,7 +103,7 @@ class Mail:
                     if not self._wanted[peer]:
                         self._receiving.discard(peer)
                         return
-                tag, count = self._comm.recv(torch.empty(2, dtype=torch.int64), peer).tolist()
+                tag, count = self._receive(torch.empty(2, dtype=torch.int64), peer).tolist()
                 self._take(peer, tag, count)
         except BaseException as error:  # noqa: BLE001 - given to everyone who waits
             with self._guard:
@@ -77,9 +119,9 @@ class Mail:
             if found is not None:
                 self._wanted[peer].remove(found)
         if found is not None and found[1].numel() == count:
-            found[2].run(lambda: self._comm.recv(found[1], peer))
+            found[2].run(lambda: self._receive(found[1], peer))
             return
-        message = self._comm.recv(torch.empty(count, dtype=torch.uint8), peer)
+        message = self._receive(torch.empty(count, dtype=torch.uint8), peer)
         if found is not None:
             found[2].run(lambda: _deliver(message, found[1]))
             return

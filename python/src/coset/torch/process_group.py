@@ -15,7 +15,7 @@ import torch.distributed as dist
 
 from ..comm import Comm, Options
 from ..errors import ArgumentError, Error, UnsupportedError
-from ._bytes import flat, joined, raw, same_bytes, spread, write_back
+from ._bytes import flat, raw, same_sizes, spread, write_back
 from ._lane import Lane, Work
 from ._mail import Mail
 from ._reduce import in_rank_order, native
@@ -40,6 +40,8 @@ class ProcessGroup(dist.ProcessGroup):
 
     def __init__(self, store: dist.Store, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(rank, size)
+        self._store = store
+        self._name = self._description = ""
         self._comm = Comm.from_callback(rank, size, store_allgather(store, rank, size),
                                         Options(late=max(timeout.total_seconds(), 0.001)))
         self._lane = Lane()
@@ -54,6 +56,25 @@ class ProcessGroup(dist.ProcessGroup):
     def _get_backend_name(self) -> str:
         return "coset"
 
+    # torch gives every group a name, but keeps it in backends written in C++.
+
+    def _set_group_name(self, name: str) -> None:
+        self._name = name
+
+    @property
+    def group_name(self) -> str:
+        return self._name
+
+    def _set_group_desc(self, description: str) -> None:
+        self._description = description
+
+    @property
+    def group_desc(self) -> str:
+        return self._description
+
+    def get_group_store(self) -> dist.Store:
+        return self._store
+
     @property
     def comm(self) -> Comm:
         """The communicator below."""
@@ -64,6 +85,7 @@ class ProcessGroup(dist.ProcessGroup):
 
     def shutdown(self) -> None:
         self._lane.close()
+        self._mail.close()
         if self._second is not None:
             self._second.destroy()
         self._comm.destroy()
@@ -155,11 +177,17 @@ class ProcessGroup(dist.ProcessGroup):
     def reduce_scatter(self, outputs: list[Tensor], inputs: list[list[Tensor]], opts: Any = None) -> Work:
         opts = dist.ReduceScatterOptions() if opts is None else opts
         output, parts = _only(outputs), _only(inputs)
-        same_bytes(parts, "reduce_scatter")
+        if len(parts) != self._comm.size or parts[self.rank()].numel() != output.numel():
+            raise ArgumentError("reduce_scatter: expected a tensor for each rank, and an output of the size of one's own")
         out = flat(output)
 
         def body() -> None:
-            self._scatter_reduced(out, torch.cat([flat(p) for p in parts]), opts.reduceOp)
+            data = torch.cat([flat(p) for p in parts])
+            if same_sizes(parts):
+                self._scatter_reduced(out, data, opts.reduceOp)
+            else:
+                self._reduce_flat(data, opts.reduceOp)
+                out.copy_(torch.split(data, [p.numel() for p in parts])[self.rank()])
             write_back(out, output)
 
         return self._submit(body, outputs, opts)
@@ -215,12 +243,12 @@ class ProcessGroup(dist.ProcessGroup):
         return self._gather_lists(by_input, inputs, [t for row in output_lists for t in row], opts)
 
     def _gather_lists(self, outputs: list[list[Tensor]], inputs: list[Tensor], result: list[Tensor], opts: Any) -> Work:
-        for targets in outputs:
-            same_bytes(targets, "all_gather")
-
         def body() -> None:
             for targets, mine in zip(outputs, inputs, strict=True):
                 data = raw(mine)
+                if not same_sizes(targets):
+                    self._exchange(dict.fromkeys(range(self._comm.size), data), dict(enumerate(targets)))
+                    continue
                 whole = torch.empty(self._comm.size * data.numel(), dtype=torch.uint8)
                 spread(self._comm.allgather(data, whole), targets)
 
@@ -296,10 +324,14 @@ class ProcessGroup(dist.ProcessGroup):
         tensor = _only(tensors)
         if not tensor.is_contiguous():
             raise ArgumentError("recv: the tensor must be contiguous")
-        return self._mail.receive(raw(tensor), src, tag, tensors)
+        work = self._mail.receive(raw(tensor), src, tag, tensors)
+        work.source = src
+        return work
 
     def recv_anysource(self, tensors: list[Tensor], tag: int = 0) -> Work:
-        raise UnsupportedError("recv without a source: the coset process group receives from a named rank; pass src")
+        if self.size() != 2:
+            raise UnsupportedError("recv without a source between more than two ranks: pass src")
+        return self.recv(tensors, 1 - self.rank(), tag)
 
     def barrier(self, opts: Any = None) -> Work:
         return self._submit(self._comm.barrier, [], opts)
