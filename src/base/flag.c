@@ -15,14 +15,9 @@ static void futex_wait(_Atomic uint32_t *word, uint32_t expected, int timeout_ms
     syscall(SYS_futex, word, FUTEX_WAIT, expected, timeout_ms < 0 ? NULL : &t, NULL, 0);
 }
 
-static void futex_wake(_Atomic uint32_t *word)
+void cst_flag_wake(_Atomic uint32_t *word)
 {
     syscall(SYS_futex, word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
-}
-
-void cst_flag_wake_all(cst_flag *flag)
-{
-    futex_wake(&flag->number);
 }
 
 /* Measured (docs/performance.md): two ranks on two cores gain from a long spin; four ranks on two cores lose
@@ -33,31 +28,36 @@ cst_patience cst_patience_for(int ranks_on_host)
     return ranks_on_host <= cores ? (cst_patience){2000, 10} : (cst_patience){20, 10};
 }
 
-bool cst_flag_poll(const cst_flag *flag, uint32_t number, cst_patience patience)
+/* A pause takes tens of cycles: a flag that is about to be raised would be seen late. */
+#define EAGER_POLLS 20
+
+bool cst_flag_poll(const _Atomic uint32_t *word, uint32_t sequence, cst_patience patience)
 {
     for (int i = 0; i < patience.spins; i++) {
-        if (cst_flag_reached(flag, number))
+        if (cst_flag_reached(word, sequence))
             return true;
-        if (i >= CST_FLAG_EAGER.spins)
+        if (i >= EAGER_POLLS)
             cst_pause();
     }
     for (int i = 0; i < patience.yields; i++) {
-        if (cst_flag_reached(flag, number))
+        if (cst_flag_reached(word, sequence))
             return true;
         sched_yield();
     }
-    return cst_flag_reached(flag, number);
+    return cst_flag_reached(word, sequence);
 }
 
-bool cst_flag_sleep(cst_flag *flag, uint32_t number, int timeout_ms)
+bool cst_flag_sleep(_Atomic uint32_t *word, uint32_t sequence, int timeout_ms)
 {
-    atomic_fetch_add(&flag->asleep, 1);
-    /* read after the count is visible; if it changes between here and the futex call, that returns at once */
-    uint32_t seen = atomic_load(&flag->number);
-    if ((int32_t)(seen - number) < 0)
-        futex_wait(&flag->number, seen, timeout_ms);
-    atomic_fetch_sub(&flag->asleep, 1);
-    return cst_flag_reached(flag, number);
+    uint32_t seen = atomic_load_explicit(word, memory_order_acquire);
+    if ((int32_t)((seen & ~1u) - (sequence << 1)) >= 0)
+        return true;
+    /* The poster looks at bit 0 of what it replaces; if the word changes between here and the futex call, the call
+     * returns at once, since it compares. */
+    if (!(seen & 1u) && !atomic_compare_exchange_strong(word, &seen, seen | 1u))
+        return cst_flag_reached(word, sequence);
+    futex_wait(word, seen | 1u, timeout_ms);
+    return cst_flag_reached(word, sequence);
 }
 
 uint32_t cst_bell_read(const _Atomic uint32_t *word)
@@ -72,7 +72,7 @@ void cst_bell_ring(_Atomic uint32_t *word)
                                                   memory_order_relaxed))
         ;
     if (old & 1u)
-        futex_wake(word);
+        cst_flag_wake(word);
 }
 
 void cst_bell_sleep(_Atomic uint32_t *word, uint32_t seen, int timeout_ms)

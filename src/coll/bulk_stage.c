@@ -109,14 +109,14 @@ static void give(coset_comm *c, const cst_operation *op, const pipeline *p)
             memcpy(stage_at(c, c->rank, p->turn, q), (const char *)op->call.send + block_begin(p, c, p->turn, q) * size,
                    count * size);
     }
-    cst_flag_post(&c->control[c->rank]->given.flag, c->staging.epoch + (uint32_t)p->turn + 1);
+    cst_flag_post(&c->control[c->rank]->given.word, c->staging.epoch + (uint32_t)p->turn + 1);
 }
 
-static coset_status wait_flag(cst_operation *op, cst_flag *flag, uint32_t value, int peer)
+static coset_status wait_flag(cst_operation *op, _Atomic uint32_t *word, uint32_t value, int peer)
 {
-    if (cst_flag_reached(flag, value))
+    if (cst_flag_reached(word, value))
         return COSET_OK;
-    op->wait = (cst_wait){flag, value, peer, 1};
+    op->wait = (cst_wait){word, value, peer, 1};
     return COSET_IN_PROGRESS;
 }
 
@@ -131,7 +131,7 @@ static coset_status sum(coset_comm *c, cst_operation *op, const pipeline *p)
             from[r] = (const char *)call->send + offset;
             continue;
         }
-        coset_status status = wait_flag(op, &c->control[r]->given.flag, c->staging.epoch + (uint32_t)piece + 1, r);
+        coset_status status = wait_flag(op, &c->control[r]->given.word, c->staging.epoch + (uint32_t)piece + 1, r);
         if (status != COSET_OK)
             return status;
         from[r] = stage_at(c, r, piece, c->rank);
@@ -140,7 +140,7 @@ static coset_status sum(coset_comm *c, cst_operation *op, const pipeline *p)
     if (count)
         cst_reduce(call->dtype, call->op, to, 2, from, c->size, count, call->op == COSET_AVG ? (unsigned)c->size : 1,
                    0);
-    cst_flag_post(&c->control[c->rank]->reduced.flag, c->staging.epoch + (uint32_t)piece + 1);
+    cst_flag_post(&c->control[c->rank]->reduced.word, c->staging.epoch + (uint32_t)piece + 1);
     return COSET_OK;
 }
 
@@ -149,7 +149,7 @@ static coset_status take(coset_comm *c, cst_operation *op, pipeline *p)
     size_t piece = p->turn - 2, size = coset_dtype_size(op->call.dtype);
     for (; p->next_peer < c->size; p->next_peer++) {
         int q = (c->rank + p->next_peer) % c->size;
-        coset_status status = wait_flag(op, &c->control[q]->reduced.flag, c->staging.epoch + (uint32_t)piece + 1, q);
+        coset_status status = wait_flag(op, &c->control[q]->reduced.word, c->staging.epoch + (uint32_t)piece + 1, q);
         if (status != COSET_OK)
             return status;
         size_t count = block_count(p, c, op, piece, q);

@@ -94,20 +94,20 @@ static int touch_begin(coset_comm *c)
 {
     if (!(c->caps.flags & (COSET_CAN_MAP_ANY | COSET_CAN_GET_PUT)))
         return 1;
-    cst_flag *busy = &c->control[c->rank]->busy.flag;
-    cst_flag_post(busy, cst_flag_value(busy) + 1);
+    cst_flag *busy = &c->control[c->rank]->busy;
+    cst_flag_post(&busy->word, cst_flag_value(&busy->word) + 1);
     atomic_thread_fence(memory_order_seq_cst);
     for (int r = 0; r < c->size; r++)
-        if (cst_flag_value(&c->control[r]->leaving.flag))
+        if (cst_flag_value(&c->control[r]->leaving.word))
             return 0;
     return 1;
 }
 
 static void touch_end(coset_comm *c)
 {
-    cst_flag *busy = &c->control[c->rank]->busy.flag;
-    if (cst_flag_value(busy) & 1)
-        cst_flag_post(busy, cst_flag_value(busy) + 1);
+    cst_flag *busy = &c->control[c->rank]->busy;
+    if (cst_flag_value(&busy->word) & 1)
+        cst_flag_post(&busy->word, cst_flag_value(&busy->word) + 1);
 }
 
 static coset_status leave(coset_comm *c, cst_operation *op)

@@ -130,8 +130,7 @@ static inline cst_entry_slot *cst_slot_of(const coset_comm *c, const cst_operati
 {
     return &c->control[rank]->slot[op->sequence & 1];
 }
-/* Fills in and raises the own slot, but wakes nobody (base/flag.h): whoever drives wakes when the operation ends or has to
- * wait, and so does cst_shared_entered if it finds that work is to be done. The send buffer travels in it if it has at most publish_always bytes, or if it is
+/* Fills in and raises the own slot. The send buffer travels in it if it has at most publish_always bytes, or if it is
  * not mapped and has at most publish_unmapped (neither above CST_SLOT_PAYLOAD). */
 void cst_shared_enter(coset_comm *c, cst_operation *op, size_t publish_always, size_t publish_unmapped);
 /* IN_PROGRESS with op->wait set while a rank is missing; MISMATCH if one has entered something else. *published: every
@@ -141,9 +140,6 @@ coset_status cst_shared_entered(coset_comm *c, cst_operation *op, int *published
 void cst_shared_withdraw(coset_comm *c, const cst_operation *op);
 /* The exit barrier: raised when this rank has left the others' memory; IN_PROGRESS with op->wait set until all have. */
 void cst_shared_done(coset_comm *c, const cst_operation *op);
-/* Wakes who sleeps on what this rank has raised in the operation. The first for a caller who has made a full fence. */
-void cst_shared_wake(coset_comm *c, const cst_operation *op);
-void cst_shared_fence_and_wake(coset_comm *c, const cst_operation *op);
 coset_status cst_shared_all_done(coset_comm *c, cst_operation *op);
 /* The send buffer of `rank` as this process can read it (slot or mapped memory), and its receive buffer; NULL if out of reach. */
 const void *cst_shared_source(const coset_comm *c, const cst_operation *op, int rank);

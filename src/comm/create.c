@@ -315,11 +315,11 @@ void cst_comm_wait_for_writers(coset_comm *c)
     const int bound_ms = 1000;
     if (!c->control || !(c->caps.flags & (COSET_CAN_MAP_ANY | COSET_CAN_GET_PUT)))
         return;
-    cst_flag_post(&c->control[c->rank]->leaving.flag, 1);
+    cst_flag_post(&c->control[c->rank]->leaving.word, 1);
     atomic_thread_fence(memory_order_seq_cst);
     cst_deadline deadline = cst_deadline_in(bound_ms);
     for (int r = 0; r < c->size; r++)
-        while (r != c->rank && (cst_flag_value(&c->control[r]->busy.flag) & 1) && !cst_deadline_passed(deadline))
+        while (r != c->rank && (cst_flag_value(&c->control[r]->busy.word) & 1) && !cst_deadline_passed(deadline))
             cst_pause();
 }
 

@@ -98,22 +98,18 @@ static coset_status wait_for(coset_comm *c, cst_operation *op)
     cst_patience patience = c->patience;
     if (op->wait.working && patience.spins > SPINS_SHARED_CORES)
         patience.spins = SPINS_FOR_WORK;
-    if (op->moved || (op->wait.flag && cst_flag_poll(op->wait.flag, op->wait.value, CST_FLAG_EAGER)))
-        return COSET_OK;
-    if (c->control)
-        cst_shared_fence_and_wake(c, op);
-    if (op->wait.flag && cst_flag_poll(op->wait.flag, op->wait.value, patience))
+    if (op->moved || (op->wait.word && cst_flag_poll(op->wait.word, op->wait.value, patience)))
         return COSET_OK;
     uint64_t before = cst_now_ns();
     coset_status moved = c->transport->ops->progress(c->transport);
     coset_status status = cst_comm_watch(c);
     /* a peer may have come and, in a later operation, failed, while this rank was not looking: this one is complete */
-    if (status != COSET_OK && op->wait.flag && cst_flag_reached(op->wait.flag, op->wait.value))
+    if (status != COSET_OK && op->wait.word && cst_flag_reached(op->wait.word, op->wait.value))
         return COSET_OK;
-    if (status != COSET_OK || (moved == COSET_OK && !op->wait.flag))
+    if (status != COSET_OK || (moved == COSET_OK && !op->wait.word))
         return status; /* what has just moved may be what the operation waits for: no sleep before it has looked */
-    if (op->wait.flag)
-        cst_flag_sleep(op->wait.flag, op->wait.value, BREATH_MS);
+    if (op->wait.word)
+        cst_flag_sleep(op->wait.word, op->wait.value, BREATH_MS);
     else
         c->transport->ops->idle(c->transport, BREATH_MS);
     atomic_fetch_add_explicit(&c->wait_ns, cst_now_ns() - before, memory_order_relaxed);
@@ -166,8 +162,6 @@ coset_status cst_comm_run(coset_comm *c, cst_operation *op)
     if (!is_pairwise(op) && take_idle(c, op)) {
         status = drive_to_end(c, op);
         leave_driver(c);
-        if (c->control)
-            cst_shared_wake(c, op); /* leaving was the fence */
         return status;
     }
     coset_request *request;
@@ -327,10 +321,7 @@ static coset_status advance(coset_comm *c, cst_operation *op, coset_status troub
         return trouble;
     if (!op->began)
         begin(c, op);
-    coset_status status = op->class->step(c, op);
-    if (c->control && !is_pairwise(op))
-        cst_shared_fence_and_wake(c, op);
-    return status;
+    return op->class->step(c, op);
 }
 
 static void drive_collectives(coset_comm *c, coset_status trouble)
@@ -405,8 +396,8 @@ static void rest(coset_comm *c)
     coset_status status = COSET_OK;
     if (head && head->record) {
         /* pairwise messages would not be seen while sleeping on a flag: short sleeps then */
-        if (head->wait.flag && next_pairwise(c, NULL)) {
-            cst_flag_poll(head->wait.flag, head->wait.value, c->patience);
+        if (head->wait.word && next_pairwise(c, NULL)) {
+            cst_flag_poll(head->wait.word, head->wait.value, c->patience);
             c->transport->ops->idle(c->transport, 1);
         } else {
             status = wait_for(c, head);

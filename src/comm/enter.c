@@ -24,29 +24,21 @@ void cst_shared_enter(coset_comm *c, cst_operation *op, size_t publish_always, s
     cst_entry_slot *slot = cst_slot_of(c, op, c->rank);
     size_t send_bytes = cst_call_send_bytes(&op->call, c->rank, c->size);
     slot->entry = op->entry;
-    slot->payload_bytes = UINT32_MAX;
+    op->published = 1;
     if (send_bytes <= publish_always) {
         publish(slot, op->call.send, send_bytes);
-        slot->send = slot->recv = (coset_location){0};
+        if (slot->send.kind | slot->recv.kind) /* leave the second line alone if it says so already */
+            slot->send = slot->recv = (coset_location){0};
     } else {
         slot->send = t->locate(c->transport, op->call.send, send_bytes);
         slot->recv = t->locate(c->transport, op->call.recv, cst_call_recv_bytes(&op->call, c->rank, c->size));
-        if (!cst_location_mapped(&slot->send) && send_bytes <= publish_unmapped)
+        op->published = !cst_location_mapped(&slot->send) && send_bytes <= publish_unmapped;
+        if (op->published)
             publish(slot, op->call.send, send_bytes);
+        else
+            slot->payload_bytes = UINT32_MAX;
     }
-    cst_flag_raise(&slot->entered, flag_number(op));
-}
-
-void cst_shared_wake(coset_comm *c, const cst_operation *op)
-{
-    cst_flag_wake(&cst_slot_of(c, op, c->rank)->entered);
-    cst_flag_wake(&c->control[c->rank]->done.flag);
-}
-
-void cst_shared_fence_and_wake(coset_comm *c, const cst_operation *op)
-{
-    atomic_thread_fence(memory_order_seq_cst);
-    cst_shared_wake(c, op);
+    cst_flag_post(&slot->entered, flag_number(op));
 }
 
 /* A peer's record differs: it disagrees, or it has given up and a notice says why, now or soon. */
@@ -66,7 +58,7 @@ static coset_status explain_difference(coset_comm *c, cst_operation *op, int pee
 
 coset_status cst_shared_entered(coset_comm *c, cst_operation *op, int *published)
 {
-    *published = cst_slot_has_payload(cst_slot_of(c, op, c->rank));
+    *published = op->published;
     for (int peer = 0; peer < c->size; peer++) {
         if (peer == c->rank)
             continue;
@@ -79,8 +71,6 @@ coset_status cst_shared_entered(coset_comm *c, cst_operation *op, int *published
             return explain_difference(c, op, peer, &slot->entry);
         *published &= cst_slot_has_payload(slot);
     }
-    if (!*published)
-        cst_shared_fence_and_wake(c, op); /* there is work to do before the operation ends */
     return COSET_OK;
 }
 
@@ -111,16 +101,16 @@ void *cst_shared_target(const coset_comm *c, const cst_operation *op, int rank)
 
 void cst_shared_done(coset_comm *c, const cst_operation *op)
 {
-    cst_flag_raise(&c->control[c->rank]->done.flag, flag_number(op));
+    cst_flag_post(&c->control[c->rank]->done.word, flag_number(op));
 }
 
 coset_status cst_shared_all_done(coset_comm *c, cst_operation *op)
 {
     for (int i = 1; i < c->size; i++) {
         int peer = (c->rank + i) % c->size;
-        cst_flag *done = &c->control[peer]->done.flag;
-        if (!cst_flag_reached(done, flag_number(op))) {
-            op->wait = (cst_wait){done, flag_number(op), peer, 1};
+        cst_flag *done = &c->control[peer]->done;
+        if (!cst_flag_reached(&done->word, flag_number(op))) {
+            op->wait = (cst_wait){&done->word, flag_number(op), peer, 1};
             return COSET_IN_PROGRESS;
         }
     }

@@ -24,8 +24,6 @@ static coset_status step(coset_comm *c, cst_operation *op)
         status = cst_shared_entered(c, op, &published);
     if (status != COSET_OK)
         return status;
-    if (c->control && c->size > 1)
-        cst_shared_fence_and_wake(c, op);
     op->wait = (cst_wait){NULL, 0, -1, 0};
     return e->body(c, op->sequence, e->arg);
 }

@@ -24,7 +24,7 @@ typedef struct {
 
 /* The flag of a peer that the operation waits for; peer < 0: it waits for messages. */
 typedef struct {
-    cst_flag *flag;
+    _Atomic uint32_t *word;
     uint32_t value;
     int peer;
     int working; /* the peer is known to be at work on it: worth spinning for longer than a peer that may not have come */
@@ -39,6 +39,7 @@ struct cst_operation {
     void *state; /* of the class */
     cst_wait wait;
     int moved;              /* set by step: it could do more at once, do not sleep */
+    int published;          /* the own data travels in the slot (enter.c) */
     int began;              /* 1 once entry and record are made */
     uint64_t waiting_since; /* clock when it was first found waiting; 0: it has not been */
     uint64_t moved_bytes;   /* transport counter then: an operation that moves is not late */

@@ -23,11 +23,11 @@
 #define CST_SLOT_INLINE ((size_t)16)
 
 typedef struct {
-    _Alignas(128) cst_flag entered;
+    _Alignas(128) _Atomic uint32_t entered;
+    uint32_t payload_bytes; /* data in the slot; UINT32_MAX: none there */
     coset_entry entry;
     uint8_t inline_data[CST_SLOT_INLINE]; /* payloads of up to CST_SLOT_INLINE bytes: one cache line carries all */
-    uint32_t payload_bytes;               /* data in the slot; UINT32_MAX: none there */
-    uint32_t reserved;
+    uint64_t reserved;
     /* second line of the pair */
     coset_location send, recv;
     uint8_t pad[32];
@@ -49,10 +49,10 @@ static inline int cst_location_mapped(const coset_location *l)
 
 typedef struct {
     cst_entry_slot slot[2];
-    cst_flag_line done;
-    cst_flag_line busy;    /* odd while this rank touches the private memory of others */
-    cst_flag_line leaving; /* 1: this rank has been poisoned and its memory is out of bounds */
-    cst_flag_line given;   /* pieces that this rank has laid out for the others (coll/bulk.c) */
-    cst_flag_line reduced; /* pieces of its own share that it has summed */
+    cst_flag done;
+    cst_flag busy;    /* odd while this rank touches the private memory of others */
+    cst_flag leaving; /* 1: this rank has been poisoned and its memory is out of bounds */
+    cst_flag given;   /* pieces that this rank has laid out for the others (coll/bulk.c) */
+    cst_flag reduced; /* pieces of its own share that it has summed */
 } cst_control;
 #endif

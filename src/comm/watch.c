@@ -170,7 +170,7 @@ static void who_is_late(const coset_comm *c, const cst_operation *op, char *text
 {
     *first = op->wait.peer;
     text[0] = 0;
-    if (!c->control || !op->wait.flag) {
+    if (!c->control || !op->wait.word) {
         char doing[96] = "";
         if (op->class->describe)
             *first = op->class->describe(op, doing, sizeof doing);
@@ -201,7 +201,7 @@ static uint64_t moved(const coset_comm *c)
 static coset_status check_departed(coset_comm *c, cst_operation *op)
 {
     int peer = op->wait.peer;
-    if (!op->wait.flag || peer < 0 || !c->departed[peer] || cst_flag_reached(op->wait.flag, op->wait.value))
+    if (!op->wait.word || peer < 0 || !c->departed[peer] || cst_flag_reached(op->wait.word, op->wait.value))
         return COSET_IN_PROGRESS;
     return cst_comm_fail(c, COSET_ERR_PEER, peer, op->sequence,
                          "rank %d destroyed its communicator before operation %" PRIu64 " (%s)", peer, op->sequence,

@@ -18,7 +18,7 @@ GRADIENTS = 4 * PARAMETERS
 
 
 def run(*arguments, **environment):
-    return subprocess.run([COSET, "train", *arguments], capture_output=True, text=True, timeout=100, check=False,
+    return subprocess.run([COSET, "train", *arguments], capture_output=True, text=True, timeout=250, check=False,
                           env={**os.environ, **environment})
 
 
