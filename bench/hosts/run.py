@@ -42,33 +42,29 @@ def coset_us(h, args, size):
     return row["time_us_p50"], row["cpu_s"] * 1e3
 
 
+def mpi_command(h, kind, program, args, n, size):
+    """The started job, on the hosts or over lo."""
+    seconds = max(0.3, iterations(args, size) * 1.2 * bound_us(args, n, size) * 1e-6) if not args.loopback else 0.3
+    command = [str(program), "-s", f"{seconds:.2f}", str(size)]
+    if not args.loopback:
+        return h.start_mpi(kind, command, per_host=args.per_host, env={"TAG": kind})
+    env = {**os.environ, **ROOT_ENV, "TAG": kind, "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo", "MPIR_CVAR_NOLOCAL": "1"}
+    start = ["mpirun.mpich", "-n", str(n)]
+    if kind == "openmpi":
+        start = ["mpirun.openmpi", "-np", str(n), "--bind-to", "none", "--oversubscribe", "--mca", "pml", "ob1", "--mca", "btl",
+                 "tcp,self", "--mca", "btl_tcp_if_include", "lo"]
+    return subprocess.Popen([*start, *command], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
 def mpi_us(h, kind, program, args, size):
     """None if it cannot be measured."""
     n = args.per_host * (1 if args.loopback else h.count)
-    where = "lo" if args.loopback else "eth0"
-    addresses = [f"10.77.0.{i + 1}" for i in range(0 if args.loopback else h.count)]
-    agent = str(ROOT / "bench/hosts/agent.sh")
-    if kind == "openmpi":
-        remote = ["--host", ",".join(f"{a}:{args.per_host}" for a in addresses), "--mca", "plm_rsh_agent", agent, "--mca",
-                  "plm_rsh_no_tree_spawn", "1", "--mca", "oob_tcp_if_include", where] if addresses else []
-        command = ["mpirun.openmpi", "-np", str(n), "--bind-to", "none", *remote, "--oversubscribe", "--mca", "pml", "ob1", "--mca",
-                   "btl", "tcp,self", "--mca", "btl_tcp_if_include", where, str(program)]
-    else:
-        remote = ["-launcher", "ssh", "-launcher-exec", agent, "-iface", where, "-hosts", ",".join(addresses), "-ppn",
-                  str(args.per_host)] if addresses else []
-        command = ["mpirun.mpich", *remote, "-n", str(n), str(program)]
-    seconds = max(0.3, iterations(args, size) * 1.2 * bound_us(args, n, size) * 1e-6) if not args.loopback else 0.3
-    command += ["-s", f"{seconds:.2f}", str(size)]
-    env = {**os.environ, **ROOT_ENV, "TAG": kind, "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": where, "MPIR_CVAR_NOLOCAL": "1"}
-    if not args.loopback:
-        env["BENCH_SPACE"] = h.names[0][:-1]
-        command = ["ip", "netns", "exec", h.names[0], "unshare", "-u", "sh", "-c", f"hostname {h.names[0]}; exec \"$@\"", "x", *command]
-    result = subprocess.run(command, env=env, capture_output=True, text=True, timeout=600)
-    for line in result.stdout.splitlines():
+    out, err = mpi_command(h, kind, program, args, n, size).communicate(timeout=600)
+    for line in out.splitlines():
         fields = line.split(",")
         if fields[0] == kind and fields[-1] == "ok":
             return float(fields[5])
-    print(f"{kind} at {size}: no figure: {result.stderr.strip()[-200:]}", file=sys.stderr)
+    print(f"{kind} at {size}: no figure: {err.strip()[-200:]}", file=sys.stderr)
     return None
 
 

@@ -129,6 +129,31 @@ class Hosts:
         return ranks
 
 
+    def start_mpi(self, kind, command, per_host=1, env=None, launcher=None):
+        """mpirun of `kind` ("openmpi" or "mpich") on host 0, which starts a rank of `command` for each place on every
+        host, ranks of a host one after the other. Ranks get env."""
+        env = env or {}
+        size = self.count * per_host
+        addresses = [f"10.77.0.{i + 1}" for i in range(self.count)]
+        agent = os.path.join(os.path.dirname(os.path.abspath(__file__)), "agent.sh")
+        if kind == "openmpi":
+            # the TCP engine of Open MPI's own, since a namespace has no other network; nothing but eth0
+            start = [launcher or "mpirun.openmpi", "-np", str(size), "--host", ",".join(f"{a}:{per_host}" for a in addresses),
+                     "--bind-to", "none", "--oversubscribe", "--mca", "plm_rsh_agent", agent, "--mca", "plm_rsh_no_tree_spawn", "1",
+                     "--mca", "oob_tcp_if_include", "eth0", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
+                     "--mca", "btl_tcp_if_include", "eth0"]
+            start += [word for name in env for word in ("-x", name)]
+        else:
+            start = [launcher or "mpirun.mpich", "-launcher", "ssh", "-launcher-exec", agent, "-iface", "eth0",
+                     "-hosts", ",".join(addresses), "-ppn", str(per_host), "-n", str(size)]
+        full = {**env, "TEST_HOSTS_SPACE": self.names[0][:-1], "OMPI_ALLOW_RUN_AS_ROOT": "1",
+                "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "eth0",
+                "MPIR_CVAR_NOLOCAL": "1"}
+        # a host name of its own: launchers tell hosts apart by name
+        named = ["unshare", "-u", "sh", "-c", 'hostname "$0"; exec "$@"', self.names[0]]
+        return self.start(0, [*named, *start, *command], full)
+
+
 def wait_for(condition, seconds):
     end = time.monotonic() + seconds
     while not condition():

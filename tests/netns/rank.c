@@ -5,10 +5,16 @@
  *   rank COUNT SECONDS    all-reduces of COUNT f32, again and again, checked, for that long by rank 0's clock
  *   rank 0 SECONDS        joins, and waits for that long without doing anything
  *
- * Prints a line for every stage, "pid P" first, then "joined R of N", "first" after the first operation, and at the
+ * Compiled with RANK_OVER_MPI it is started by an mpirun, MPI carries the bytes between the hosts, and the last
+ * line is "left", before MPI_Finalize.
+ *
+ * Prints a line for every stage, "pid P" first, then "joined R of N over TRANSPORT", "first" after the first operation, and at the
  * end "done OPERATIONS CPU_MS", or "error STATUS peer PEER: TEXT" with exit status 3.
  */
 #include <coset.h>
+#ifdef RANK_OVER_MPI
+#include <coset_mpi.h>
+#endif
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -88,6 +94,32 @@ static int reduce_for(coset_comm *comm, size_t count, double seconds, long *oper
     return code;
 }
 
+#ifdef RANK_OVER_MPI
+static coset_status join(coset_comm **comm, coset_error *why)
+{
+    int level;
+    MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, &level);
+    return coset_comm_from_mpi(MPI_COMM_WORLD, NULL, comm, why);
+}
+
+static void leave(coset_comm *comm)
+{
+    coset_comm_destroy(comm);
+    printf("left\n");
+    MPI_Finalize();
+}
+#else
+static coset_status join(coset_comm **comm, coset_error *why)
+{
+    return coset_comm_create_env(NULL, comm, why);
+}
+
+static void leave(coset_comm *comm)
+{
+    coset_comm_destroy(comm);
+}
+#endif
+
 int main(int argc, char **argv)
 {
     if (argc != 3)
@@ -100,17 +132,17 @@ int main(int argc, char **argv)
     int code = 0;
     setvbuf(stdout, NULL, _IOLBF, 0);
     printf("pid %d\n", (int)getpid());
-    if (coset_comm_create_env(NULL, &comm, &why))
+    if (join(&comm, &why))
         return report(&why);
-    printf("joined %d of %d\n", coset_comm_rank(comm), coset_comm_size(comm));
+    printf("joined %d of %d over %s\n", coset_comm_rank(comm), coset_comm_size(comm), coset_comm_transport(comm));
     double before = cpu_ms();
     if (count)
         code = reduce_for(comm, count, seconds, &operations);
     else
         nanosleep(&(struct timespec){(time_t)seconds, 0}, NULL);
     double used = cpu_ms() - before;
-    coset_comm_destroy(comm);
     if (!code)
         printf("done %ld %.1f\n", operations, used);
+    leave(comm);
     return code;
 }

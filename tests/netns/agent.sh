@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
 # What MPI launchers take for ssh: agent.sh [OPTION...] HOST COMMAND... runs COMMAND in the namespace of HOST
-# (10.77.0.N is the N-th letter of $BENCH_SPACE), under a host name of its own.
+# (10.77.0.N is the N-th letter of $TEST_HOSTS_SPACE), under a host name of its own.
 while :; do
   case $1 in
   -[lpoi]) shift 2 ;;
@@ -11,5 +11,5 @@ while :; do
 done
 number=${1##*.}
 shift
-name="$BENCH_SPACE$(printf 'abcdefgh' | cut -c "$number")"
+name="$TEST_HOSTS_SPACE$(printf 'abcdefgh' | cut -c "$number")"
 exec ip netns exec "$name" unshare -u sh -c "hostname $name; $*"
