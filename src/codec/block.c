@@ -60,7 +60,7 @@ size_t cst_block_bytes(cst_block_desc desc, uint32_t n, uint32_t count, size_t e
 {
     uint8_t classes[CST_BLOCK_UNITS];
     switch (desc.code) {
-    case CST_CODE_EXACT: return count * element;
+    case CST_CODE_EXACT: return desc.class == CST_CLASS_SAME ? 0 : count * element;
     case CST_CODE_Z:
     case CST_CODE_E8: memset(classes, desc.class, sizeof classes); return cst_packed_bytes(classes, n / CST_UNIT);
     case CST_CODE_WIDE:

@@ -190,6 +190,7 @@ static const struct {
     uint8_t class_low, class_high;
     bool step;
 } code_rules[CST_CODE_COUNT] = {
+    [CST_CODE_EXACT] = {0, CST_CLASS_SAME, false},
     [CST_CODE_Z] = {CST_CLASS_MIN, CST_CLASS_MAX, true},
     [CST_CODE_E8] = {CST_CLASS_MIN, CST_CLASS_MAX, true},
     [CST_CODE_ENTROPY] = {0, CST_MODELS - 1, true},

@@ -13,7 +13,7 @@
 
 #include <coset.h>
 
-enum { CST_WIRE_FORMAT = 1, CST_FRAME_HEADER = 80, CST_FRAME_CHECKED = 72, CST_TO_ALL = 0xFFFF };
+enum { CST_WIRE_FORMAT = 2, CST_FRAME_HEADER = 80, CST_FRAME_CHECKED = 72, CST_TO_ALL = 0xFFFF };
 
 typedef enum {
     CST_FRAME_SKETCH = 1, /* a few rotated coordinates per block, to the owner */
@@ -77,7 +77,7 @@ uint64_t cst_bytes_hash(const void *bytes, size_t n, uint64_t seed);
 typedef enum {
     CST_CODE_ABSENT = 0,  /* not in this frame: it did not fit, or (DOWN) it is not finished */
     CST_CODE_ZERO = 1,    /* all coordinates are zero: no payload */
-    CST_CODE_EXACT = 2,   /* the elements themselves, not rotated */
+    CST_CODE_EXACT = 2,   /* the elements themselves, not rotated; class CST_CLASS_SAME: only their check */
     CST_CODE_Z = 3,       /* colours modulo q = floor(2^(class/4)) of the cubic lattice */
     CST_CODE_E8 = 4,      /* ... of E8, in basis coordinates */
     CST_CODE_ENTROPY = 5, /* integers of the cubic lattice, entropy coded: class = model (cst_model_of_class) */
@@ -86,6 +86,7 @@ typedef enum {
         7 /* integers: whole ones of 32 or (WIDE) 64 bits, or 1 to 16 bits above a colour, class bits each */
 } cst_block_code;
 #define CST_CODE_COUNT 8
+enum { CST_CLASS_SAME = 1 }; /* of EXACT: what the receiver has itself, if its check says so */
 
 typedef struct {
     uint8_t code, class;

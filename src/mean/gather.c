@@ -7,6 +7,7 @@
 #include "codec/portable.h"
 #include "codec/wide.h"
 #include "kernels/pack/pack_scalar.h"
+#include "mean/same.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -465,9 +466,22 @@ static coset_status decode_to_original(gathering *t, int sender, double *x)
     return status;
 }
 
+static bool is_same(const gathering *t, int sender)
+{
+    const cst_part *base = base_of(t, sender);
+    return base->desc.code == CST_CODE_EXACT && base->desc.class == CST_CLASS_SAME;
+}
+
 static coset_status read_exact(gathering *t, int sender, double *x)
 {
     const cst_part *base = base_of(t, sender);
+    if (is_same(t, sender)) {
+        if (cst_checksum_equal(base->check, cst_same_check(t->l->vector, t->block)))
+            cst_exact_read(t->l->dtype, cst_vector_elements(t->l->vector, t->block), t->count, x);
+        else
+            ask(t, sender, CST_ASK_RESEND, 0);
+        return COSET_OK;
+    }
     size_t bytes = t->count * cst_exact_bytes(t->l->dtype, false);
     cst_checksum got = {{cst_bytes_hash(base->payload, bytes, 1), cst_bytes_hash(base->payload, bytes, 2)}};
     if (!cst_checksum_equal(got, base->check))
@@ -476,10 +490,27 @@ static coset_status read_exact(gathering *t, int sender, double *x)
     return COSET_OK;
 }
 
+/* Have all senders what this rank has? */
+static bool all_same(const gathering *t)
+{
+    int ranks = t->l->shared->options.rules.ranks;
+    for (int u = 0; u < ranks; u++)
+        if (u != t->l->rank && !is_same(t, u))
+            return false;
+    cst_checksum own = cst_same_check(t->l->vector, t->block);
+    for (int u = 0; u < ranks; u++)
+        if (u != t->l->rank && !cst_checksum_equal(base_of(t, u)->check, own))
+            return false;
+    return true;
+}
+
 static coset_status gather_exact(gathering *t)
 {
     const cst_listener *l = t->l;
     int ranks = l->shared->options.rules.ranks;
+    t->g->same = all_same(t);
+    if (t->g->same)
+        return COSET_OK;
     if (!room_for_doubles(t))
         return COSET_ERR_MEMORY;
     cst_exact_read(l->dtype, cst_vector_elements(l->vector, t->block), t->count, t->g->w + (size_t)l->rank * t->count);
@@ -509,6 +540,7 @@ coset_status cst_gather(const cst_listener *l, uint32_t block, uint32_t first, b
     g->block = block;
     g->complete = true;
     g->kept = keep;
+    g->same = false;
     g->corrected = 0;
     g->exact = l->vector->own[block].kind == CST_BLOCK_EXACT || t.plan->kind == CST_PLAN_EXACT;
     g->wide = t.plan->kind == CST_PLAN_WIDE;
@@ -524,4 +556,19 @@ coset_status cst_gather(const cst_listener *l, uint32_t block, uint32_t first, b
     if (g->exact)
         return gather_exact(&t);
     return g->wide ? gather_wide(&t) : gather_floats(&t);
+}
+
+bool cst_gather_own_points(const cst_listener *l, uint32_t first, const cst_gathered *g)
+{
+    int ranks = l->shared->options.rules.ranks;
+    const cst_block *b = &l->shared->layout->blocks[g->block];
+    const cst_heard *heard = l->heard + (size_t)(g->block - first) * (size_t)ranks;
+    for (int u = 0; u < ranks; u++) {
+        if (u == l->rank)
+            continue;
+        cst_block_id id = {l->roots[b->span], b->index, (uint32_t)u, CST_PHASE_UP, b->n, g->unit};
+        if (!cst_same_points(l->vector, g->block, &id, &heard[u].frame->parts[heard[u].part]))
+            return false;
+    }
+    return true;
 }

@@ -35,6 +35,7 @@ typedef struct {
 typedef struct {
     uint32_t block;
     bool complete, wide, exact;
+    bool same;         /* exact, and all ranks have it alike: there is nothing but the own block */
     bool kept;         /* x is there */
     int unit;          /* values are in units of 2^unit */
     float *memory;     /* of x, and of what is needed on the way */
@@ -65,6 +66,8 @@ void cst_gathered_free(cst_gathered *g);
  * g->complete is false. CORRUPT: whole integers that contradict their checksum; MEMORY. */
 coset_status cst_gather(const cst_listener *l, uint32_t block, uint32_t first, bool keep, cst_gathered *g,
                         cst_request *asks, coset_error *why);
+/* Are the senders' points those that the own block would have made in their place? */
+bool cst_gather_own_points(const cst_listener *l, uint32_t first, const cst_gathered *g);
 /* The unit in which a block with this step is reconstructed: 0 unless the step is far from 1. */
 int cst_step_unit(uint32_t step);
 #endif

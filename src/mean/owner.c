@@ -7,7 +7,9 @@
 #include "codec/portable.h"
 #include "codec/wide.h"
 #include "mean/repair.h"
+#include "mean/same.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -52,7 +54,7 @@ void cst_owner_free(cst_owner *o)
 typedef struct {
     cst_gathered *g;
     const cst_block *layout;
-    bool measured;
+    bool measured, alike; /* alike: as far as the codes can tell, all ranks have the same */
     double s2, r2;
     double mean_error;   /* phase 1's, in the mean */
     double largest_step; /* of phase 1 as it is now, and of the base codes that refinements refer to */
@@ -136,6 +138,43 @@ static void measure_doubles(const cst_owner *o, block_now *b, const double *mean
     measure(b, spread, energy, factor, ranks);
 }
 
+/* ---- blocks that all ranks have alike (mean/same.h) ---- */
+
+static void measure_same(const cst_owner *o, block_now *b)
+{
+    const cst_vector *v = o->listen.vector;
+    b->r2 = in_unit(v->own[b->g->block].energy, v->exponents[b->layout->span], b->g->unit);
+    b->measured = true;
+}
+
+/* Exact blocks without spread that differ all the same, if only in the sign of zeros, get the least that there is: none would
+ * say that they are alike. */
+static void mark_different(block_now *b, int ranks)
+{
+    size_t row = b->layout->count;
+    for (int u = 1; b->s2 == 0 && u < ranks; u++)
+        if (memcmp(b->g->w, b->g->w + row * (size_t)u, row * sizeof *b->g->w) != 0)
+            b->s2 = DBL_MIN;
+}
+
+/* A spread below what the codes can tell: perhaps there is none. */
+static void look_for_same(const cst_owner *o, block_now *b)
+{
+    const double noise = 0.1;
+    b->alike = b->s2 < noise * b->average_error && b->r2 > b->average_error &&
+               cst_gather_own_points(&o->listen, o->first, b->g);
+}
+
+/* What is tracked of a block that looks alike: nothing, so that it is compared next time; what was, if that is so little that
+ * it has been compared already. */
+static uint16_t alike_index(const cst_owner *o, const block_now *b)
+{
+    const double little = 0x1p-60; /* of the energy */
+    const cst_tensor *t = o->listen.shared->tensors[b->layout->span];
+    uint16_t tracked = t->known ? t->stat[b->layout->index].s2 : 0;
+    return cst_energy_value(tracked, b->g->unit) < little * b->r2 ? tracked : 0;
+}
+
 /* ---- what is left of the budget ---- */
 
 typedef struct {
@@ -176,10 +215,23 @@ static group_now look_at_group(const cst_owner *o, const cst_group *g, const blo
     return all;
 }
 
-static bool needs_refinement(const cst_owner *o, const block_now *b, const group_now *g, uint8_t *arg)
+/* Can all senders of the block refine so far? */
+static bool refinable(const cst_owner *o, const block_now *b, uint8_t arg)
+{
+    int ranks = o->listen.shared->options.rules.ranks;
+    const cst_heard *heard = o->listen.heard + (size_t)(b->g->block - o->first) * (size_t)ranks;
+    for (int u = 0; u < ranks; u++) {
+        const cst_part *base = u == o->listen.rank ? NULL : &heard[u].frame->parts[heard[u].part];
+        if (base && base->desc.step && cst_refinement(base->desc, arg).code == CST_CODE_ABSENT)
+            return false;
+    }
+    return true;
+}
+
+static bool needs_refinement(const cst_owner *o, const block_now *b, const group_now *g, int round, uint8_t *arg)
 {
     const cst_shared *s = o->listen.shared;
-    if (s->options.bits > 0)
+    if (s->options.bits > 0 || (b->alike && round > 0)) /* where there is no spread, no step is fine enough */
         return false;
     double target = fmax(cst_error_up(&s->options.rules, s->beta, in_unit(g->s2, g->unit, b->g->unit)),
                          in_unit(g->least, g->unit, b->g->unit));
@@ -188,6 +240,8 @@ static bool needs_refinement(const cst_owner *o, const block_now *b, const group
     double step = sqrt(12 * target * cst_rotation_energy(b->layout->n));
     double quarters = ceil(4 * cst_log2(b->largest_base / step));
     *arg = (uint8_t)(quarters < 1 ? 1 : quarters > 60 ? 60 : quarters);
+    while (*arg > 1 && !refinable(o, b, *arg))
+        --*arg;
     return true;
 }
 
@@ -398,6 +452,15 @@ static bool code_exact(const coding *c, const double *mean)
     return true;
 }
 
+static bool code_same(const coding *c)
+{
+    const cst_vector *v = c->o->listen.vector;
+    uint32_t block = c->b->g->block;
+    cst_packer_set(c->packer, c->part, (cst_block_desc){CST_CODE_EXACT, CST_CLASS_SAME, 0}, cst_same_check(v, block));
+    cst_same_store(v, block);
+    return true;
+}
+
 static bool code_zero(const coding *c)
 {
     cst_packer_set(c->packer, c->part, (cst_block_desc){CST_CODE_ZERO, 0, 0}, (cst_checksum){{0}});
@@ -471,16 +534,22 @@ static coset_status gather_group(group_work *w)
         if (!now->g->complete)
             continue;
         uint32_t n = now->layout->n, count = now->layout->count;
-        if (now->g->exact) {
+        if (now->g->same) {
+            measure_same(o, now);
+        } else if (now->g->exact) {
             mean_of_doubles(now->g, count, ranks, mean_at(w, b));
-            if (all_finite(now->g->w, (size_t)count * (size_t)ranks))
+            if (all_finite(now->g->w, (size_t)count * (size_t)ranks)) {
                 measure_doubles(o, now, mean_at(w, b), count, 1);
+                mark_different(now, ranks);
+            }
         } else if (now->g->wide) {
             mean_of_doubles(now->g, n, ranks, mean_at(w, b));
             measure_doubles(o, now, mean_at(w, b), n, cst_rotation_energy(n));
         } else {
             measure_floats(o, now);
         }
+        if (now->measured && !now->g->exact)
+            look_for_same(o, now);
     }
     ask_for_less(w);
     return COSET_OK;
@@ -498,6 +567,8 @@ static void request(group_work *w, cst_request r)
         const cst_heard *h = &o->listen.heard[(size_t)(r.block - o->first) * (size_t)ranks + (size_t)u];
         const cst_part *base = &h->frame->parts[h->part];
         w->answers[u] += 4 + CST_CHECK_BYTES + cst_answer_bytes(&r, base->desc, base->n);
+        if (r.ask == CST_ASK_RESEND && base->desc.code == CST_CODE_EXACT) /* who was thought to have the same */
+            w->answers[u] += o->listen.shared->layout->blocks[r.block].count * o->listen.shared->options.element[0];
     }
 }
 
@@ -560,7 +631,7 @@ static void note_statistics(group_work *w, coding *c)
     const cst_tensor *t = s->tensors[c->b->layout->span];
     cst_block_stat stat = t->known ? t->stat[c->b->layout->index] : (cst_block_stat){0, 0};
     if (c->b->measured) {
-        stat.s2 = cst_energy_index(c->b->s2, c->b->g->unit);
+        stat.s2 = c->b->alike ? alike_index(w->o, c->b) : cst_energy_index(c->b->s2, c->b->g->unit);
         stat.r2 = cst_energy_index(c->b->r2, c->b->g->unit);
     }
     cst_packer_stats(w->packer, c->part, stat.s2, stat.r2);
@@ -640,7 +711,7 @@ static void code_block(group_work *w, const block_now *now, const group_now *g, 
     cst_owner *o = w->o;
     coding c = {.o = o, .packer = w->packer, .b = now, .part = now->g->block - o->first};
     uint8_t arg;
-    if (w->round < CST_LAST_ROUND && !now->g->exact && needs_refinement(o, now, g, &arg)) {
+    if (w->round < CST_LAST_ROUND && !now->g->exact && needs_refinement(o, now, g, w->round, &arg)) {
         request(w, (cst_request){now->g->block, CST_TO_ALL, CST_ASK_REFINE, arg});
         postpone(w, now->g->block, NULL, bits_when_refined(w, now, g, arg));
         return;
@@ -649,10 +720,11 @@ static void code_block(group_work *w, const block_now *now, const group_now *g, 
     c.d2 = error_left(w, now, g) * growth;
     const uint8_t *before = w->packer->next;
     bool zero = now->measured && now->s2 == 0 && now->r2 == 0;
-    bool fits = now->g->exact  ? code_exact(&c, mean)
-                : zero         ? code_zero(&c)
-                : now->g->wide ? code_wide(&c, mean)
-                               : code_floats(&c);
+    bool fits = now->g->same    ? code_same(&c)
+                : now->g->exact ? code_exact(&c, mean)
+                : zero          ? code_zero(&c)
+                : now->g->wide  ? code_wide(&c, mean)
+                                : code_floats(&c);
     if (!fits) {
         bool planned = !now->g->exact && !now->g->wide && now->measured;
         postpone(w, now->g->block, NULL, planned ? plan_mean(o, now, c.d2).bits : 0);

@@ -5,6 +5,7 @@
 #include "codec/portable.h"
 #include "codec/wide.h"
 #include "mean/gather.h"
+#include "mean/same.h"
 
 typedef struct {
     const cst_receiver *r;
@@ -52,6 +53,12 @@ static bool receive_wide(const receiving *t)
 
 static bool receive_exact(const receiving *t)
 {
+    if (t->part->desc.class == CST_CLASS_SAME) {
+        if (!cst_checksum_equal(cst_same_check(t->r->vector, t->block), t->part->check))
+            return false;
+        cst_same_store(t->r->vector, t->block);
+        return true;
+    }
     size_t bytes = t->r->shared->layout->blocks[t->block].count * cst_exact_bytes(t->r->dtype, true);
     cst_checksum got = {{cst_bytes_hash(t->part->payload, bytes, 1), cst_bytes_hash(t->part->payload, bytes, 2)}};
     if (!cst_checksum_equal(got, t->part->check))

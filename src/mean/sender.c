@@ -4,6 +4,7 @@
 #include "codec/model.h"
 #include "codec/portable.h"
 #include "codec/wide.h"
+#include "mean/same.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -153,6 +154,8 @@ static cst_block_desc choose(const cst_sender *s, uint32_t block, int owner)
         return (cst_block_desc){CST_CODE_ZERO, 0, 0};
     if (kind == CST_BLOCK_EXACT || p->kind == CST_PLAN_EXACT)
         return (cst_block_desc){CST_CODE_EXACT, 0, 0};
+    if (p->kind == CST_PLAN_SAME)
+        return (cst_block_desc){CST_CODE_EXACT, CST_CLASS_SAME, 0};
     double gain = s->gain[s->shared->group_of[block]];
     if (p->kind == CST_PLAN_ZERO || gain == 0)
         return fresh_code(s, block);
@@ -239,7 +242,11 @@ static bool pack_block(const cst_sender *s, uint32_t block, cst_packer *packer, 
 {
     switch (d.code) {
     case CST_CODE_ZERO: cst_packer_set(packer, part, d, (cst_checksum){{0}}); return true;
-    case CST_CODE_EXACT: return pack_exact(s, block, packer, part);
+    case CST_CODE_EXACT:
+        if (d.class != CST_CLASS_SAME)
+            return pack_exact(s, block, packer, part);
+        cst_packer_set(packer, part, d, cst_same_check(s->vector, block));
+        return true;
     case CST_CODE_ENTROPY: pack_entropy(s, block, packer, part, d); return true;
     case CST_CODE_WIDE: return pack_wide(s, block, packer, part, d);
     default: return pack_modulo(s, block, packer, part, d);
@@ -423,6 +430,8 @@ coset_status cst_sender_answers(const cst_sender *s, const cst_request *requests
         if (r->sender != s->rank && r->sender != CST_TO_ALL)
             continue;
         cst_block_desc d = s->desc[r->block];
+        if (r->ask == CST_ASK_RESEND && d.code == CST_CODE_EXACT)
+            s->desc[r->block].class = d.class = 0; /* not the same after all */
         bool lattice =
             d.code == CST_CODE_Z || d.code == CST_CODE_E8 || d.code == CST_CODE_ENTROPY || d.code == CST_CODE_WIDE;
         if (r->ask == CST_ASK_RESEND)

@@ -353,6 +353,8 @@ static bool answers_fit(const star *s, cst_parts *frame, int sender, int ranks)
         if (r->ask == CST_ASK_RESEND) {
             if (code == CST_CODE_PLAIN || code == CST_CODE_ABSENT)
                 return false;
+            if (code == CST_CODE_EXACT && part->desc.class == CST_CLASS_SAME)
+                return false;
             h->frame = frame;
             h->part = k;
             h->late = true;
@@ -460,7 +462,7 @@ static void take_notes(coset_round *round, int owner, const cst_parts *frame)
             continue;
         round->tensors[b->span]->stat[b->index] = (cst_block_stat){part->s2, part->r2};
         s->current[frame->header.first_block + i] = 1;
-        report->exact += part->desc.code == CST_CODE_EXACT;
+        report->exact += part->desc.code == CST_CODE_EXACT && part->desc.class != CST_CLASS_SAME;
     }
     for (uint32_t i = 0; i < frame->header.requests; i++) {
         cst_request r;

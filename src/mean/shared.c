@@ -156,8 +156,10 @@ static cst_block_plan plan_of(const cst_shared *s, cached_plan *cache, uint32_t 
     cst_block_stat stat = t->stat[b->index];
     if (stat.s2 == 0 && stat.r2 == 0)
         return (cst_block_plan){.kind = CST_PLAN_ZERO};
+    if (stat.s2 == 0)
+        return (cst_block_plan){.kind = CST_PLAN_SAME};
     int32_t d1 = s->groups[s->group_of[block]].d1;
-    return plan_cached(o, cache, stat.s2 ? stat.s2 - d1 : INT32_MIN, stat.r2 ? stat.r2 - d1 : INT32_MIN, b);
+    return plan_cached(o, cache, stat.s2 - d1, stat.r2 ? stat.r2 - d1 : INT32_MIN, b);
 }
 
 static void plan_all(cst_shared *s, cached_plan *cache)
@@ -190,7 +192,8 @@ static frame_load load_of(const cst_shared *s, int owner)
     for (uint32_t b = s->first[owner]; b < s->first[owner + 1]; b++, f.blocks++) {
         const cst_block_plan *p = &s->plan[b];
         f.up += p->up_bytes;
-        f.down += p->down_bytes + (p->kind == CST_PLAN_ZERO ? CST_REQUEST_BYTES : 0);
+        bool may_ask = p->kind == CST_PLAN_ZERO || p->kind == CST_PLAN_SAME;
+        f.down += p->down_bytes + (may_ask ? CST_REQUEST_BYTES : 0);
         double n = s->layout->blocks[b].n;
         if (p->kind == CST_PLAN_CODED) {
             f.up_streamed += p->up.code == CST_CODE_ENTROPY;

@@ -33,7 +33,7 @@ typedef struct {
     double s2, r2;       /* means per coordinate over the group, in units of 2^(2 unit) */
 } cst_group;
 
-typedef enum { CST_PLAN_CODED = 0, CST_PLAN_ZERO, CST_PLAN_EXACT, CST_PLAN_WIDE } cst_plan_kind;
+typedef enum { CST_PLAN_CODED = 0, CST_PLAN_ZERO, CST_PLAN_EXACT, CST_PLAN_WIDE, CST_PLAN_SAME } cst_plan_kind;
 
 typedef struct {
     cst_plan up, down;             /* relative to the group's D1: errors in it, steps in its root */

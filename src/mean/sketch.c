@@ -142,13 +142,17 @@ static void pool_block(const cst_sketch *s, cst_reader *from, const int *exponen
     double scale = 1 / cst_rotation_energy(s->layout->blocks[block].n);
     double spread = 0, mean = 0, energy = 0;
     for (uint32_t k = 0; k < samples; k++) {
-        double sum = 0, squares = 0;
+        double sum = 0, squares = 0, first = 0;
+        bool alike = true;
         for (int u = 0; u < s->ranks; u++) {
             double x = cst_scale2(get_float(&from[u]), exponents[u] - p->unit);
+            first = u == 0 ? x : first;
+            alike &= x == first;
             sum += x;
             squares += x * x;
         }
-        spread += squares - sum * sum / s->ranks;
+        /* no spread at all says that the ranks have the same, and that must not come of rounding */
+        spread += alike ? 0 : fmax(squares - sum * sum / s->ranks, 0x1p-50 * squares);
         mean += sum * sum / s->ranks / s->ranks;
         energy += squares / s->ranks;
     }
