@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Error and bits of the compressed mean: the tables of docs/codecs.md.
+"""Error and bits of the compressed mean: the tables of docs/performance.md.
 
     bench/compressed_mean.py [--coset build/release/bin/coset] [--dim 1M] [--steps 3] [--quick]
 

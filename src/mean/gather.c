@@ -60,7 +60,6 @@ typedef struct {
 static void ask(gathering *t, int sender, cst_ask what, unsigned arg)
 {
     t->asks[sender] = (cst_request){t->block, (uint16_t)sender, (uint8_t)what, (uint8_t)arg};
-    t->g->complete = false;
 }
 
 static const cst_part *base_of(const gathering *t, int sender)
@@ -253,12 +252,18 @@ static coset_status decode_sender(gathering *t, int sender, float *out)
     return COSET_OK;
 }
 
-/* Turns 1 .. n-1: positions of those who are not late; n .. 2n-2: of those who are. -1: nobody's turn. */
-static int sender_of_turn(const gathering *t, int turn)
+/* Three passes over the positions: who is not late; those of them again who could not be decoded, since by then more vectors
+ * are averaged, so the average is nearer; who is late. -1: nobody's turn, -2: the last is over. */
+static int sender_of_turn(gathering *t, int turn)
 {
-    int ranks = t->l->shared->options.rules.ranks, position = turn < ranks ? turn : turn - ranks + 1;
-    int sender = (t->l->rank + position) % ranks;
-    return t->heard[sender].late == (turn >= ranks) ? sender : -1;
+    int ranks = t->l->shared->options.rules.ranks, others = ranks - 1, pass = turn / others;
+    int sender = (t->l->rank + 1 + turn % others) % ranks;
+    if (pass > 2)
+        return -2;
+    if (t->heard[sender].late != (pass == 2) || (pass == 1 && (t->asks[sender].ask != CST_ASK_DIGITS || t->known == 1)))
+        return -1;
+    t->asks[sender].ask = 0;
+    return sender;
 }
 
 /* The own vector in the block's unit, perhaps in `room`. */
@@ -327,10 +332,10 @@ static coset_status gather_floats(gathering *t)
     t->ref = own_vector(t, place[at]);
     t->known = 1;
     g->spread = 0;
-    for (int turn = 1; turn < 2 * ranks - 1; turn++) {
-        int sender = sender_of_turn(t, turn), position = (sender - rank + ranks) % ranks;
+    for (int turn = 0, sender; (sender = sender_of_turn(t, turn)) > -2; turn++) {
         if (sender < 0)
             continue;
+        int position = (sender - rank + ranks) % ranks;
         g->x[sender] = g->kept ? g->sum + (size_t)position * CST_BLOCK : NULL;
         cst_summed to = {.value = g->x[sender], .sum = place[1 - at], .share = 1.0f / (float)t->known};
         if (!add_at_once(t, sender, &to)) {
@@ -402,15 +407,13 @@ static coset_status decode_wide(gathering *t, int sender, const double *sum, dou
 static coset_status gather_wide(gathering *t)
 {
     const cst_listener *l = t->l;
-    int ranks = l->shared->options.rules.ranks;
     if (!room_for_doubles(t))
         return COSET_ERR_MEMORY;
     double *own = t->g->w + (size_t)l->rank * t->n, sum[CST_BLOCK];
     cst_vector_wide(l->vector, t->block, t->g->unit, own);
     memcpy(sum, own, t->n * sizeof *own);
     t->known = 1;
-    for (int turn = 1; turn < 2 * ranks - 1; turn++) {
-        int sender = sender_of_turn(t, turn);
+    for (int turn = 0, sender; (sender = sender_of_turn(t, turn)) > -2; turn++) {
         if (sender < 0)
             continue;
         double *x = t->g->w + (size_t)sender * t->n;
@@ -553,9 +556,11 @@ coset_status cst_gather(const cst_listener *l, uint32_t block, uint32_t first, b
         g->wide |= base_of(&t, u)->desc.code == CST_CODE_WIDE;
     }
     choose_unit(&t);
-    if (g->exact)
-        return gather_exact(&t);
-    return g->wide ? gather_wide(&t) : gather_floats(&t);
+    coset_status status = g->exact ? gather_exact(&t) : g->wide ? gather_wide(&t) : gather_floats(&t);
+    g->complete = true;
+    for (int u = 0; u < ranks; u++)
+        g->complete &= !asks[u].ask;
+    return status;
 }
 
 bool cst_gather_own_points(const cst_listener *l, uint32_t first, const cst_gathered *g)

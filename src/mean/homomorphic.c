@@ -160,7 +160,7 @@ static coset_status take_statistics(coset_round *round)
         if (status)
             return status;
     }
-    cst_sketch_conclude(&s->sketch);
+    cst_sketch_conclude(&s->sketch, true);
     return COSET_OK;
 }
 

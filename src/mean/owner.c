@@ -792,7 +792,8 @@ static void close_frame(cst_owner *o, const group_work *w, size_t declared)
     if (waiting) {
         h->need_up = CST_FRAME_HEADER + up + declared;
         h->need_down = CST_FRAME_HEADER + (8 + CST_CHECK_BYTES) * (uint64_t)(o->end - o->first) +
-                       (uint64_t)w->need_down + packer->dropped + packer->dropped / 4 + 1024;
+                       (uint64_t)w->need_down + packer->dropped + packer->dropped / 4 +
+                       (uint64_t)cst_stream_overhead(waiting) + 64;
     }
     h->error = o->coords ? cst_energy_index(o->squared_error / (double)o->coords, o->unit) : 0;
     h->corrected = o->corrected > 65535 ? 65535 : (uint16_t)o->corrected;

@@ -90,7 +90,7 @@ static double step_of_modulus(uint8_t code, double q, double v)
     return square > 0 ? sqrt(v / square) : HUGE_VAL;
 }
 
-/* A cheaper or dearer class of phase 1 shifts work to phase 2: bits that D1 = x of its planned share costs there. */
+/* A cheaper or dearer class of phase 1 shifts work to phase 2: bits that D1 = x of an even share costs there. */
 static double shifted_bits(double x)
 {
     return x < 1.6 ? -0.5 * cst_log2(2 - x) : HUGE_VAL;
@@ -98,7 +98,7 @@ static double shifted_bits(double x)
 
 static const double finest = 0.84; /* of the step that gives the planned error: a class's width */
 
-static cst_plan plan_modulo(const cst_plan_rules *rules, uint8_t code, double v, double d1)
+static cst_plan plan_modulo(uint8_t code, double v, double d1, double share)
 {
     cst_plan best = {.bits = HUGE_VAL};
     double best_total = HUGE_VAL;
@@ -110,7 +110,7 @@ static cst_plan plan_modulo(const cst_plan_rules *rules, uint8_t code, double v,
         /* A step much finer than asked for would be of no use, and would rest on how well v is known. */
         double step = fmax(step_of_modulus(code, cst_classes[class].q, v), finest * target);
         double error = cst_code_error(code, step);
-        double total = class / 4.0 + (step < HUGE_VAL ? shifted_bits(error / d1) : HUGE_VAL);
+        double total = class / 4.0 + (step < HUGE_VAL ? shifted_bits(error / d1 * share) : HUGE_VAL);
         if (total < best_total) {
             best_total = total;
             best = (cst_plan){code, (uint8_t) class, step, error, class / 4.0};
@@ -118,7 +118,6 @@ static cst_plan plan_modulo(const cst_plan_rules *rules, uint8_t code, double v,
             break; /* dearer from here on */
         }
     }
-    (void)rules;
     return best;
 }
 
@@ -128,11 +127,11 @@ static bool z_is_idle(const cst_plan_rules *rules)
     return (rules->may & CST_MAY_E8) && rules->second_price == 0;
 }
 
-cst_plan cst_plan_up(const cst_plan_rules *rules, double s2, double r2, double d1)
+cst_plan cst_plan_up(const cst_plan_rules *rules, double s2, double r2, double d1, double share, double reach)
 {
     cst_plan best = {.bits = HUGE_VAL};
     double best_price = HUGE_VAL;
-    double v = s2 > 0 ? mean_position_variance(rules, s2, r2) : 0;
+    double v = s2 > 0 ? mean_position_variance(rules, s2, r2) * reach * reach : 0;
     const struct {
         unsigned may;
         uint8_t code;
@@ -145,7 +144,7 @@ cst_plan cst_plan_up(const cst_plan_rules *rules, double s2, double r2, double d
             double step = step_for(CST_CODE_ENTROPY, d1), variance = (s2 + r2) / (step * step);
             p = (cst_plan){CST_CODE_ENTROPY, (uint8_t)cst_model_class(variance), step, d1, cst_model_bits(variance)};
         } else {
-            p = plan_modulo(rules, codes[i].code, v, d1);
+            p = plan_modulo(codes[i].code, v, d1, share);
         }
         double price = p.bits - (p.bits < HUGE_VAL ? 0.5 * cst_log2(d1 / p.error) : 0) -
                        (p.code == CST_CODE_Z ? rules->second_price : 0);

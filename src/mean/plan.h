@@ -48,8 +48,9 @@ double cst_reference_down(const cst_plan_rules *rules, double s2, double r2);
 double cst_reference_of_indices(const cst_plan_rules *rules, uint16_t s2, uint16_t r2);
 
 /* Phase 1: the cheapest code for error d1, that is, with the fewest bits of both phases when the other's error makes up
- * for what rounding to a class does to this one's. s2 + r2 > 0, d1 > 0. */
-cst_plan cst_plan_up(const cst_plan_rules *rules, double s2, double r2, double d1);
+ * for what rounding to a class does to this one's. d1 is `share` of what phase 1 may add by an even split; moduli take
+ * residuals `reach` times as large as expected. s2 + r2 > 0, d1 > 0, share <= 1 <= reach. */
+cst_plan cst_plan_up(const cst_plan_rules *rules, double s2, double r2, double d1, double share, double reach);
 /* Phase 2: the mean's error so far is mean_error, d2 is to be added; step1: the largest step of phase 1, and `up` its
  * code. Classes are chosen per unit by who knows all receivers: `class` is 0 for modulo codes, `bits` what to expect. */
 cst_plan cst_plan_down(const cst_plan_rules *rules, double s2, double r2, double mean_error, double d2, uint8_t up,

@@ -121,10 +121,13 @@ static cst_block_desc modulo_code(const cst_sender *s, uint32_t block, int posit
     const cst_group *g = &s->shared->groups[s->shared->group_of[block]];
     const cst_plan_rules *rules = &s->shared->options.rules;
     const cst_block *b = &s->shared->layout->blocks[block];
+    double moved = s->shared->tensors[b->span]->past.gain;
+    gain = moved > 0 ? moved : gain;
     double d1 = cst_group_error(g) * gain;
     double step = own_step(s, block, p->up.step, d1, g->unit) * cst_position_factor(rules, p->s2, p->r2, position);
     double share = (double)b->count / b->n;
     double own = own_energy(s, block, g->unit) * share / (cst_group_error(g) * (p->s2 + p->r2));
+    own = moved > 0 ? moved : own;
     double sigma = sqrt(expected_sigma2(p, rules, own, gain));
     double planned = cst_plan_sigma(p->up.code, p->up.class, p->up.step * sqrt(gain));
     unsigned class = p->up.class;

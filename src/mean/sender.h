@@ -4,7 +4,8 @@
  *
  * The plan holds for a sender of average energy; a sender scales the step by its own energy now (a group's D1 with the
  * group's energy, a block's expected residual with the block's), so that a common rise or fall of all vectors changes
- * neither bits nor relative error. Its integers are never stored: asked for digits, it computes them again.
+ * neither bits nor relative error; where the mean drowns the spread, by what its distance from the last mean says
+ * (mean/past.h). Its integers are never stored: asked for digits, it computes them again.
  */
 #ifndef CST_MEAN_SENDER_H
 #define CST_MEAN_SENDER_H

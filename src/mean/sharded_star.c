@@ -24,6 +24,7 @@
 typedef enum { AT_START, AT_SKETCHES, AT_STATISTICS, AT_UP, AT_DOWN, AT_END } stage;
 
 enum { ROUNDS = CST_LAST_ROUND + 1 };
+enum { REPAIRED = 1, REFINED = 2 };
 
 typedef struct {
     uint8_t *send, *recv;
@@ -49,6 +50,7 @@ typedef struct {
     uint16_t *errors;              /* per owner: predicted error of its blocks, as told last */
     uint32_t *corrected;           /* per owner */
     uint8_t *current;              /* per block: its owner has told new statistics */
+    uint8_t *events;               /* per span: REPAIRED, REFINED */
 } star;
 
 static star *state_of(const coset_round *round)
@@ -98,10 +100,11 @@ static coset_status star_begin(coset_round *round)
     s->corrected = calloc(n, sizeof *s->corrected);
     s->told = calloc(n, sizeof *s->told);
     s->current = calloc(round->layout.nblocks + 1, 1);
+    s->events = calloc(round->nspans + 1, 1);
     for (int r = 0; r < ROUNDS; r++)
         s->heard_from[r] = calloc(n, sizeof *s->heard_from[r]);
-    bool enough =
-        s->errors && s->corrected && s->told && s->current && s->heard_from[0] && s->heard_from[1] && s->heard_from[2];
+    bool enough = s->errors && s->corrected && s->told && s->current && s->events && s->heard_from[0] &&
+                  s->heard_from[1] && s->heard_from[2];
     return enough
                ? cst_sketch_init(&s->sketch, &round->layout, round->tensors, &round->vector, round->mean->rank, (int)n)
                : COSET_ERR_MEMORY;
@@ -128,6 +131,7 @@ static void star_end(coset_round *round)
     free(s->errors);
     free(s->corrected);
     free(s->current);
+    free(s->events);
     buffers_free(round->mean, &s->down);
     buffers_free(round->mean, &s->extra);
     cst_sketch_free(&s->sketch);
@@ -204,7 +208,7 @@ static coset_status take_statistics(coset_round *round)
         if (status)
             return status;
     }
-    cst_sketch_conclude(&s->sketch);
+    cst_sketch_conclude(&s->sketch, round->mean->plan.bits > 0);
     buffers_free(round->mean, &s->extra);
     return COSET_OK;
 }
@@ -229,6 +233,8 @@ static coset_status plan_call(coset_round *round)
     coset_status status = cst_shared_plan(&s->shared, &options, &round->layout, round->tensors);
     if (status)
         return status;
+    for (size_t i = 0; i < round->nspans; i++)
+        cst_past_look(&round->tensors[i]->past, round->spans[i].send, round->spans[i].count, round->dtype);
     status = cst_sender_init(&s->sender, mean->tools, &s->shared, &round->vector, round->roots, mean->rank);
     uint32_t first = s->shared.first[mean->rank], end = s->shared.first[mean->rank + 1];
     s->heard = calloc((size_t)(end - first) * (size_t)mean->size + 1, sizeof *s->heard);
@@ -450,6 +456,22 @@ static coset_status send_means(coset_round *round, size_t bytes, coset_xfer *xfe
     return cst_hand_out(round, xfer, COSET_XFER_ALLGATHER, s->down.send, s->down.recv, bytes, COSET_U8);
 }
 
+/* A mean that waits though nothing was asked for it did not fit: phase 1 had left it too small an error. */
+static void note_squeezed(coset_round *round, const cst_parts *frame)
+{
+    star *s = state_of(round);
+    for (uint32_t i = 0; i < frame->header.blocks; i++) {
+        uint32_t block = frame->header.first_block + i;
+        bool waits = frame->parts[i].desc.code == CST_CODE_ABSENT && !s->current[block];
+        for (uint32_t k = 0; waits && k < frame->header.requests; k++) {
+            cst_request r;
+            cst_request_read(frame->requests + (size_t)CST_REQUEST_BYTES * k, &r);
+            waits = r.block != block;
+        }
+        s->events[round->layout.blocks[block].span] |= waits ? REFINED : 0;
+    }
+}
+
 /* Statistics and counts, from every owner's frame, the own one too. */
 static void take_notes(coset_round *round, int owner, const cst_parts *frame)
 {
@@ -464,10 +486,13 @@ static void take_notes(coset_round *round, int owner, const cst_parts *frame)
         s->current[frame->header.first_block + i] = 1;
         report->exact += part->desc.code == CST_CODE_EXACT && part->desc.class != CST_CLASS_SAME;
     }
+    note_squeezed(round, frame);
     for (uint32_t i = 0; i < frame->header.requests; i++) {
         cst_request r;
         cst_request_read(frame->requests + (size_t)CST_REQUEST_BYTES * i, &r);
         report->refined += r.ask == CST_ASK_REFINE;
+        bool missed = r.ask == CST_ASK_DIGITS || r.ask == CST_ASK_PLAIN;
+        s->events[round->layout.blocks[r.block].span] |= missed ? REPAIRED : r.ask == CST_ASK_REFINE ? REFINED : 0;
         if (r.ask != CST_ASK_REFINE)
             report->repaired += r.sender == CST_TO_ALL ? (uint64_t)round->mean->size - 1 : 1;
     }
@@ -529,6 +554,19 @@ static double owner_coords(const coset_round *round, int owner)
     return coords;
 }
 
+/* What a span's call has taught about its tensor. A first call, by a sketch, says nothing of how the spread moves. */
+static void learn(coset_round *round, size_t span)
+{
+    const star *s = state_of(round);
+    cst_tensor *t = round->tensors[span];
+    if (!s->shared.options.fresh)
+        cst_margins_learn(&t->margins, s->events[span] & REPAIRED,
+                          (s->events[span] & REFINED) && s->shared.options.bits <= 0,
+                          t->count < round->layout.coords / 16);
+    t->known |= t->count > 0;
+    cst_past_keep(&t->past, round->spans[span].recv, t->count, round->dtype);
+}
+
 static void conclude(coset_round *round)
 {
     star *s = state_of(round);
@@ -544,7 +582,7 @@ static void conclude(coset_round *round)
         energy += block->count * cst_energy_value(t.r2, 0);
     }
     for (size_t i = 0; i < round->nspans; i++)
-        round->tensors[i]->known |= round->tensors[i]->count > 0;
+        learn(round, i);
     if (coords > 0) {
         round->report.spread2 = spread / coords;
         round->report.mean2 = energy / coords;

@@ -46,10 +46,18 @@ static void measure_group(const cst_shared *s, cst_group *g)
     g->r2 = coords > 0 ? r2 / coords : 0;
 }
 
+static const double octave = 64; /* of margins */
+
+static const cst_margins *margins_of(const cst_shared *s, uint32_t block)
+{
+    return &s->tensors[s->layout->blocks[block].span]->margins;
+}
+
 static void set_error(const cst_shared *s, cst_group *g)
 {
     const cst_plan_options *o = &s->options;
-    double d1 = cst_error_up(&o->rules, s->beta, g->s2);
+    const cst_margins *margins = margins_of(s, g->first);
+    double d1 = cst_error_up(&o->rules, s->beta, g->s2) * cst_exp2(-margins->share / octave);
     double least = cst_code_error(CST_CODE_Z, o->floor) * (g->s2 + g->r2);
     g->d1 = cst_energy_index(d1 > least ? d1 : least, g->unit);
 }
@@ -80,12 +88,14 @@ static void make_groups(cst_shared *s, bool by_owner)
 
 /* ---- plans of blocks ---- */
 
-/* Plans by what they depend on: s^2 and R^2 relative to D1, in sixteenths of an octave, and the share of real coordinates. */
+/* Plans by what they depend on: s^2 and R^2 relative to D1, in sixteenths of an octave, the share of real coordinates, and
+ * the tensor's margins. */
 enum { CACHE = 1024 };
 
 typedef struct {
     int32_t s2, r2;
     uint32_t n, count;
+    cst_margins margins;
     bool used;
     cst_block_plan plan;
 } cached_plan;
@@ -95,9 +105,10 @@ static uint32_t bytes_of_bits(double bits, uint32_t n)
     return (uint32_t)(bits * n / 8 + 1);
 }
 
-static cst_block_plan plan_block(const cst_plan_options *o, double s2, double r2, const cst_block *b)
+static cst_block_plan plan_block(const cst_plan_options *o, double s2, double r2, const cst_block *b,
+                                 cst_margins margins)
 {
-    double n = o->rules.ranks, share = (double)b->count / b->n;
+    double n = o->rules.ranks, part = cst_exp2(-margins.share / octave), share = (double)b->count / b->n;
     cst_block_plan p = {.s2 = s2 * share, .r2 = r2 * share, .kind = CST_PLAN_CODED};
     if (p.r2 > wide_energy) {
         p.kind = CST_PLAN_WIDE;
@@ -105,9 +116,9 @@ static cst_block_plan plan_block(const cst_plan_options *o, double s2, double r2
         p.down = p.up;
         return p;
     }
-    p.up = cst_plan_up(&o->rules, p.s2, p.r2, 1);
-    double phase = (n - 1) / (n * n), left = (2 - p.up.error) * phase;
-    double d2 = left > 0.4 * phase ? left : 0.4 * phase;
+    p.up = cst_plan_up(&o->rules, p.s2, p.r2, 1, part, cst_exp2(margins.reach / octave));
+    double phase = (n - 1) / (n * n), left = (2 / part - p.up.error) * phase;
+    double d2 = fmax(left, 0.4 / part * phase);
     p.down = cst_plan_down_ahead(&o->rules, p.s2, p.r2, &p.up, d2);
     p.up_bytes = p.up.code == CST_CODE_ENTROPY
                      ? bytes_of_bits(p.up.bits, b->n)
@@ -130,15 +141,17 @@ static void plan_wide(const cst_plan_options *o, cst_block_plan *p, const cst_bl
 }
 
 static cst_block_plan plan_cached(const cst_plan_options *o, cached_plan *cache, int32_t s2, int32_t r2,
-                                  const cst_block *b)
+                                  const cst_block *b, cst_margins margins)
 {
     uint32_t h = ((uint32_t)s2 * 0x9E3779B1u ^ (uint32_t)r2 * 0x85EBCA77u ^ b->count) * 0xC2B2AE3Du;
+    h += (margins.reach * 61u + margins.share) << 22;
     cached_plan *c = &cache[h >> 22 & (CACHE - 1)];
-    if (c->used && c->s2 == s2 && c->r2 == r2 && c->n == b->n && c->count == b->count)
+    if (c->used && c->s2 == s2 && c->r2 == r2 && c->n == b->n && c->count == b->count &&
+        c->margins.reach == margins.reach && c->margins.share == margins.share)
         return c->plan;
     const int32_t none = INT32_MIN;
     double value_s = s2 == none ? 0 : cst_exp2(s2 / 16.0), value_r = r2 == none ? 0 : cst_exp2(r2 / 16.0);
-    *c = (cached_plan){s2, r2, b->n, b->count, true, plan_block(o, value_s, value_r, b)};
+    *c = (cached_plan){s2, r2, b->n, b->count, margins, true, plan_block(o, value_s, value_r, b, margins)};
     if (c->plan.kind == CST_PLAN_WIDE)
         plan_wide(o, &c->plan, b);
     return c->plan;
@@ -159,7 +172,8 @@ static cst_block_plan plan_of(const cst_shared *s, cached_plan *cache, uint32_t 
     if (stat.s2 == 0)
         return (cst_block_plan){.kind = CST_PLAN_SAME};
     int32_t d1 = s->groups[s->group_of[block]].d1;
-    return plan_cached(o, cache, stat.s2 - d1, stat.r2 ? stat.r2 - d1 : INT32_MIN, b);
+    return plan_cached(o, cache, stat.s2 - d1, stat.r2 ? stat.r2 - d1 : INT32_MIN, b,
+                       *margins_of(s, block));
 }
 
 static void plan_all(cst_shared *s, cached_plan *cache)

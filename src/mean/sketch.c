@@ -256,7 +256,7 @@ static double common_energy(double s2, double mean, double energy, double ranks)
     return r2 > 0 ? r2 : 0;
 }
 
-void cst_sketch_conclude(cst_sketch *s)
+void cst_sketch_conclude(cst_sketch *s, bool bits_given)
 {
     for (uint32_t first = 0, end; first < s->nruns; first = end) {
         uint32_t span = s->layout->blocks[s->runs[first].first].span;
@@ -271,6 +271,8 @@ void cst_sketch_conclude(cst_sketch *s)
                                cst_energy_index(common_energy(mean[0], mean[1], mean[2], s->ranks), unit)};
         for (uint32_t b = 0; b < t->nblocks; b++)
             t->stat[b] = stat;
+        const int far = 3 * 16; /* sixteenths of an octave: R^2 eight times s^2 */
+        t->margins = bits_given ? (cst_margins){0} : cst_margins_of(stat.r2 > stat.s2 + far);
         t->known = true;
     }
 }

@@ -37,7 +37,8 @@ void cst_sketch_free(cst_sketch *s);
 void cst_sketch_write(const cst_sketch *s, int owner, cst_frame_header header, uint8_t *frame);
 coset_status cst_sketch_answer(const cst_sketch *s, const uint8_t *frames, cst_frame_header header, uint8_t *frame,
                                coset_error *why);
-/* Takes in what `owner` tells; and, when all have told, sets the tensors' statistics. */
+/* Takes in what `owner` tells; and, when all have told, sets the tensors' statistics, and margins to begin with: none where
+ * the bits are given. */
 coset_status cst_sketch_take(cst_sketch *s, int owner, const uint8_t *frame, cst_frame_header header, coset_error *why);
-void cst_sketch_conclude(cst_sketch *s);
+void cst_sketch_conclude(cst_sketch *s, bool bits_given);
 #endif

@@ -9,12 +9,14 @@
 
 #include <stdlib.h>
 
-enum { RECORD = 25 }; /* id, calls, count: 8 bytes each; known: 1 */
+enum { RECORD = 27 }; /* id, calls, count: 8 bytes each; known, two margins: 1 */
 
 static void tensor_free(cst_tensor *t)
 {
-    if (t)
+    if (t) {
         free(t->stat);
+        cst_past_forget(&t->past);
+    }
     free(t);
 }
 
@@ -50,6 +52,24 @@ static bool grow(cst_track *track)
     return true;
 }
 
+static uint8_t learned(uint8_t margin, bool event, int raise, int most, bool stays)
+{
+    int next = event ? margin + raise : margin - !stays;
+    return (uint8_t)(next < 0 ? 0 : next > most ? most : next);
+}
+
+/* Raises measured on local SGD; half an octave and one more at once, one and a half and two at most. */
+void cst_margins_learn(cst_margins *m, bool repaired, bool refined, bool light)
+{
+    m->reach = learned(m->reach, repaired, 32, 96, light);
+    m->share = learned(m->share, refined, 64, 128, light);
+}
+
+cst_margins cst_margins_of(bool model)
+{
+    return (cst_margins){.reach = 16, .share = model ? 64 : 16};
+}
+
 static bool resize(cst_tensor *t, size_t count)
 {
     uint32_t nblocks = cst_blocks_of(count);
@@ -61,6 +81,8 @@ static bool resize(cst_tensor *t, size_t count)
     t->nblocks = nblocks;
     t->count = count;
     t->known = false;
+    t->margins = cst_margins_of(false);
+    cst_past_forget(&t->past);
     return true;
 }
 
@@ -94,9 +116,9 @@ cst_tensor *cst_track_find(const cst_track *track, uint64_t id)
 
 uint64_t cst_tensor_hash(const cst_tensor *t, uint64_t seed)
 {
-    uint64_t head[4] = {t->id, t->calls, t->count, t->known};
+    uint64_t head[5] = {t->id, t->calls, t->count, t->known, (uint64_t)t->margins.reach << 8 | t->margins.share};
     uint64_t h = seed;
-    for (int i = 0; i < 4; i++)
+    for (int i = 0; i < 5; i++)
         h = (h ^ head[i]) * 0xD6E8FEB86659FD93u + (h >> 31);
     if (!t->known)
         return h;
@@ -126,6 +148,8 @@ static void tensor_write(cst_writer *w, const cst_tensor *t)
     cst_put(w, t->calls, 8);
     cst_put(w, t->count, 8);
     cst_put(w, t->known, 1);
+    cst_put(w, t->margins.reach, 1);
+    cst_put(w, t->margins.share, 1);
     for (uint32_t b = 0; t->known && b < t->nblocks; b++) {
         cst_put(w, t->stat[b].s2, 2);
         cst_put(w, t->stat[b].r2, 2);
@@ -160,6 +184,8 @@ static bool tensor_read(cst_reader *r, cst_track *track, bool *no_memory)
 {
     uint64_t id = cst_get64(r), calls = cst_get64(r), count = cst_get64(r);
     unsigned known = cst_get8(r);
+    cst_margins margins = {.reach = (uint8_t)cst_get8(r)};
+    margins.share = (uint8_t)cst_get8(r);
     /* A known tensor brings four bytes per block, so its size is bounded by the buffer before memory is asked for. */
     if (r->bad || known > 1 || count / CST_BLOCK > UINT32_MAX / 2)
         return false;
@@ -178,6 +204,7 @@ static bool tensor_read(cst_reader *r, cst_track *track, bool *no_memory)
         return false; /* the same id twice */
     t->calls = calls;
     t->known = known;
+    t->margins = margins;
     for (uint32_t b = 0; known && b < t->nblocks; b++) {
         t->stat[b].s2 = cst_get16(r);
         t->stat[b].r2 = cst_get16(r);
