@@ -10,8 +10,8 @@ say() { printf '%s\n' "$*" >&2; }
 pip() { "$venv/bin/python" -m pip --disable-pip-version-check "$@"; }
 quiet() { said=$(pip "$@" 2>&1) || { say "$said"; return 1; }; }
 
-"$venv/bin/python" -c 'import scikit_build_core, cffi, numpy, pytest, hypothesis, expecttest' 2>/dev/null ||
-  quiet install numpy pytest hypothesis expecttest scikit-build-core cffi
+"$venv/bin/python" -c 'import scikit_build_core, cffi, numpy, pytest, hypothesis, expecttest, mypy' 2>/dev/null ||
+  quiet install numpy pytest hypothesis expecttest mypy scikit-build-core cffi
 "$venv/bin/python" -c 'import torch; assert torch.__version__.startswith("2.13.0")' 2>/dev/null ||
   quiet install torch==2.13.0 ||
   say 'torch 2.13.0 cannot be had here: the tests of coset.torch will be skipped'

@@ -21,7 +21,9 @@ def dense(tensor: torch.Tensor) -> torch.Tensor:
 
 def flat(tensor: torch.Tensor) -> torch.Tensor:
     """One dimension; a view if the tensor is contiguous, else a copy."""
-    return dense(tensor).contiguous().view(-1)
+    one = dense(tensor).contiguous()
+    # view(-1) would keep the stride of a single element, which need not be 1, and which view(dtype) does not like.
+    return one.as_strided((one.numel(),), (1,))
 
 
 def raw(tensor: torch.Tensor) -> torch.Tensor:

@@ -84,7 +84,12 @@ class Engine:
             other = dist.get_global_rank(self.group, peer)
             works.append(dist.isend(_tensor(send), other, self.group) if recv is None
                          else dist.irecv(_tensor(recv), other, self.group))
-        return lambda: [w.wait() for w in works] and None
+
+        def wait() -> None:
+            for work in works:
+                work.wait()
+
+        return wait
 
     def _exchange_is_faster(self) -> bool:
         """Some backends gather much more slowly than they exchange: 256 KiB a rank, best of three, agreed by all."""

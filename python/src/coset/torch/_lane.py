@@ -161,11 +161,14 @@ class Lane:
                 if self._worker is None:
                     self._worker = _Worker("coset-lane", 0)
                 # Under the guard, so that the order in the queue is the order of the calls.
-                self._worker.do(lambda: (work.run(body), self._done()))
+                self._worker.do(lambda: self._run(work, body))
         if inline:
-            work.run(body)
-            self._done()
+            self._run(work, body)
         return work
+
+    def _run(self, work: Work, body: Callable[[], object]) -> None:
+        work.run(body)
+        self._done()
 
     def close(self) -> None:
         """Waits for what is under way; refuses what comes after."""

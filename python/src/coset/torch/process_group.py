@@ -12,6 +12,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 from ..comm import Comm, Options
 from ..errors import ArgumentError, Error, UnsupportedError
@@ -20,8 +21,6 @@ from ._lane import Lane, Work
 from ._mail import Mail
 from ._reduce import in_rank_order, native
 from ._store import store_allgather
-
-Tensor = torch.Tensor
 
 
 def _only(tensors: Sequence[Any]) -> Any:
