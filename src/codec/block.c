@@ -79,12 +79,15 @@ static const uint8_t ladder[] = {4,  7,  8,  10, 11, 12, 13, 14, 15, 16, 17, 18,
                                  28, 29, 30, 31, 32, 34, 36, 38, 40, 42, 44, 46, 48, 50, 52, 54, 56, 58, 60, 62, 64};
 enum { RUNGS = sizeof ladder, NIBBLE_MAX = 15 };
 
+/* The first rung that is no less than the class. */
 static unsigned rung_of(uint8_t class)
 {
-    unsigned r = 0;
-    while (r < RUNGS - 1 && ladder[r] < class)
-        r++;
-    return r;
+    static const uint8_t rung[CST_CLASS_MAX + 1] = {
+        0,  0,  0,  0,  0,  1,  1,  1,  2,  3,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14,
+        15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 26, 27, 27, 28, 28, 29, 29, 30, 30, 31,
+        31, 32, 32, 33, 33, 34, 34, 35, 35, 36, 36, 37, 37, 38, 38, 39, 39, 40, 40, 41, 41,
+    };
+    return rung[class < CST_CLASS_MAX ? class : CST_CLASS_MAX];
 }
 
 uint8_t cst_classes_write(uint8_t *classes, uint32_t n, uint8_t *out)

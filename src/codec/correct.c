@@ -53,10 +53,15 @@ static void integer_vectors(candidates *c, uint32_t first, const float r[8], flo
 /* Minimal vectors (+-1/2)^8 with an even number of minus signs. */
 static void half_vectors(candidates *c, uint32_t first, const float r[8], float least)
 {
-    float all = 0;
-    for (int t = 0; t < 8; t++)
+    float all = 0, smallest = fabsf(r[0]);
+    int negative = 0;
+    for (int t = 0; t < 8; t++) {
         all += fabsf(r[t]);
-    if (all * 0.5f <= least)
+        smallest = fminf(smallest, fabsf(r[t]));
+        negative += r[t] < 0;
+    }
+    /* the largest inner product there is, but for rounding */
+    if (all * 0.5f - (negative % 2 ? smallest : 0) <= 0.999f * least)
         return;
     for (unsigned signs = 0; signs < 256; signs++) {
         if (__builtin_popcount(signs) % 2)

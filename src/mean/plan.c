@@ -169,13 +169,15 @@ static double reach_deviation(int ranks)
     return 0.157 / (1 + 0.13 * cst_log2(ranks - 1));
 }
 
-/* Expected class over a distribution of needs: five equally likely ones. A quarter is a class's share of a bit. */
+/* Expected class over a distribution of needs: five equally likely ones, 0, 0.5244 and 1.2816 deviations of the logarithm
+ * away from the middle. A quarter is a class's share of a bit. */
 static double expected_bits(double residual, double deviation, double off)
 {
-    static const double quantile[5] = {-1.2816, -0.5244, 0, 0.5244, 1.2816};
+    const double near = cst_exp2(0.5244 * deviation), far = cst_exp2(1.2816 * deviation);
+    const double factor[5] = {1 / far, 1 / near, 1, near, far};
     double bits = 0;
     for (int i = 0; i < 5; i++) {
-        uint32_t class = cst_class_for((float)(residual * cst_exp2(deviation * quantile[i]) + off));
+        uint32_t class = cst_class_for((float)(residual * factor[i] + off));
         if (!class)
             return HUGE_VAL;
         bits += class / 20.0;
