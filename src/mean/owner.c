@@ -5,11 +5,9 @@
 #include "base/error.h"
 #include "codec/model.h"
 #include "codec/portable.h"
-#include "codec/wide.h"
+#include "mean/mean_code.h"
 #include "mean/repair.h"
-#include "mean/same.h"
 
-#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -48,133 +46,6 @@ void cst_owner_free(cst_owner *o)
     *o = (cst_owner){0};
 }
 
-/* ---- measuring ---- */
-
-/* What a block says of itself now. Energies per coordinate (original domain), in units of 2^(2 unit). */
-typedef struct {
-    cst_gathered *g;
-    const cst_block *layout;
-    bool measured, alike; /* alike: as far as the codes can tell, all ranks have the same */
-    double s2, r2;
-    double mean_error;   /* phase 1's, in the mean */
-    double largest_step; /* of phase 1 as it is now, and of the base codes that refinements refer to */
-    double largest_base;
-    double average_error;
-    double mean_energy; /* of all n coordinates in the rotated domain */
-    cst_plan plan;      /* for d2 = planned_d2 */
-    double planned_d2;
-} block_now;
-
-static double in_unit(double energy, int from, int to)
-{
-    return cst_scale2(energy, 2 * (from - to));
-}
-
-static float share_of_one(const cst_owner *o)
-{
-    return 1.0f / (float)o->listen.shared->options.rules.ranks;
-}
-
-/* Decodes a complete block once more, keeping the others' vectors. */
-static bool keep_vectors(const cst_owner *o, cst_gathered *g)
-{
-    coset_error none;
-    cst_request *asks = o->asks + (size_t)(g - o->gathered) * (size_t)o->listen.shared->options.rules.ranks;
-    return g->kept || (cst_gather(&o->listen, g->block, o->first, true, g, asks, &none) == COSET_OK && g->complete);
-}
-
-/* s^2 and R^2 from the energies of the decoded vectors, less what quantisation added to them. */
-static void measure(block_now *b, double spread, double mean_energy, double factor, int ranks)
-{
-    double n = ranks, count = b->layout->count, padding = (double)b->layout->n / count, errors = 0;
-    b->largest_step = b->largest_base = 0;
-    for (int u = 0; u < ranks; u++) {
-        errors += b->g->error[u];
-        b->largest_step = fmax(b->largest_step, b->g->step[u]);
-        b->largest_base = fmax(b->largest_base, b->g->base[u]);
-    }
-    b->mean_error = errors / (n * n);
-    b->average_error = errors / (n - 1);
-    double s2 = spread / (factor * count * (n - 1)) - errors * padding / n;
-    b->s2 = fmax(s2, 1e-3 * b->average_error);
-    b->r2 = fmax(mean_energy / (factor * count) - b->s2 / n - errors * padding / (n * n), 0);
-    b->measured = true;
-}
-
-static void measure_floats(const cst_owner *o, block_now *b)
-{
-    int ranks = o->listen.shared->options.rules.ranks;
-    b->mean_energy = b->g->sum_energy / ranks / ranks;
-    measure(b, b->g->spread, b->mean_energy, cst_rotation_energy(b->layout->n), ranks);
-}
-
-/* Vectors in doubles: the mean goes into the own entry's place only after the spread is known. */
-static void mean_of_doubles(const cst_gathered *g, uint32_t n, int ranks, double *mean)
-{
-    for (uint32_t i = 0; i < n; i++) {
-        double own = g->w[i], sum = 0; /* as differences from rank 0's: nothing overflows, little is lost */
-        for (int u = 1; u < ranks; u++)
-            sum += (g->w[(size_t)u * n + i] - own) / ranks;
-        mean[i] = own + sum;
-        if (isfinite(mean[i]))
-            continue;
-        mean[i] = 0; /* NaN and Inf as a sum has them, and differences of the largest numbers */
-        for (int u = 0; u < ranks; u++)
-            mean[i] += g->w[(size_t)u * n + i] / ranks;
-    }
-}
-
-static void measure_doubles(const cst_owner *o, block_now *b, const double *mean, uint32_t n, double factor)
-{
-    int ranks = o->listen.shared->options.rules.ranks;
-    double spread = 0, energy = 0;
-    for (int u = 0; u < ranks; u++)
-        for (uint32_t i = 0; i < n; i++) {
-            double d = b->g->w[(size_t)u * n + i] - mean[i];
-            spread += d * d;
-        }
-    for (uint32_t i = 0; i < n; i++)
-        energy += mean[i] * mean[i];
-    measure(b, spread, energy, factor, ranks);
-}
-
-/* ---- blocks that all ranks have alike (mean/same.h) ---- */
-
-static void measure_same(const cst_owner *o, block_now *b)
-{
-    const cst_vector *v = o->listen.vector;
-    b->r2 = in_unit(v->own[b->g->block].energy, v->exponents[b->layout->span], b->g->unit);
-    b->measured = true;
-}
-
-/* Exact blocks without spread that differ all the same, if only in the sign of zeros, get the least that there is: none would
- * say that they are alike. */
-static void mark_different(block_now *b, int ranks)
-{
-    size_t row = b->layout->count;
-    for (int u = 1; b->s2 == 0 && u < ranks; u++)
-        if (memcmp(b->g->w, b->g->w + row * (size_t)u, row * sizeof *b->g->w) != 0)
-            b->s2 = DBL_MIN;
-}
-
-/* A spread below what the codes can tell: perhaps there is none. */
-static void look_for_same(const cst_owner *o, block_now *b)
-{
-    const double noise = 0.1;
-    b->alike = b->s2 < noise * b->average_error && b->r2 > b->average_error &&
-               cst_gather_own_points(&o->listen, o->first, b->g);
-}
-
-/* What is tracked of a block that looks alike: nothing, so that it is compared next time; what was, if that is so little that
- * it has been compared already. */
-static uint16_t alike_index(const cst_owner *o, const block_now *b)
-{
-    const double little = 0x1p-60; /* of the energy */
-    const cst_tensor *t = o->listen.shared->tensors[b->layout->span];
-    uint16_t tracked = t->known ? t->stat[b->layout->index].s2 : 0;
-    return cst_energy_value(tracked, b->g->unit) < little * b->r2 ? tracked : 0;
-}
-
 /* ---- what is left of the budget ---- */
 
 typedef struct {
@@ -184,18 +55,18 @@ typedef struct {
 } group_now;
 
 /* The group's spread now: as measured for the blocks at hand, as told in an earlier round for those that are done. */
-static group_now look_at_group(const cst_owner *o, const cst_group *g, const block_now *now)
+static group_now look_at_group(const cst_owner *o, const cst_group *g, const cst_block_now *now)
 {
     const cst_shared *s = o->listen.shared;
     group_now all = {.unit = now[0].g->unit};
     double spread = 0, energy = 0, coords = 0;
     for (uint32_t b = g->first; b < g->end; b++) {
         const cst_block *layout = &s->layout->blocks[b];
-        const block_now *n = &now[b - g->first];
+        const cst_block_now *n = &now[b - g->first];
         double s2, r2;
         if (n->measured) {
-            s2 = in_unit(n->s2, n->g->unit, all.unit);
-            r2 = in_unit(n->r2, n->g->unit, all.unit);
+            s2 = cst_in_unit(n->s2, n->g->unit, all.unit);
+            r2 = cst_in_unit(n->r2, n->g->unit, all.unit);
         } else {
             cst_block_stat stat =
                 o->current[b] ? s->tensors[layout->span]->stat[layout->index] : (cst_block_stat){0, 0};
@@ -216,7 +87,7 @@ static group_now look_at_group(const cst_owner *o, const cst_group *g, const blo
 }
 
 /* Can all senders of the block refine so far? */
-static bool refinable(const cst_owner *o, const block_now *b, uint8_t arg)
+static bool refinable(const cst_owner *o, const cst_block_now *b, uint8_t arg)
 {
     int ranks = o->listen.shared->options.rules.ranks;
     const cst_heard *heard = o->listen.heard + (size_t)(b->g->block - o->first) * (size_t)ranks;
@@ -228,13 +99,13 @@ static bool refinable(const cst_owner *o, const block_now *b, uint8_t arg)
     return true;
 }
 
-static bool needs_refinement(const cst_owner *o, const block_now *b, const group_now *g, int round, uint8_t *arg)
+static bool needs_refinement(const cst_owner *o, const cst_block_now *b, const group_now *g, int round, uint8_t *arg)
 {
     const cst_shared *s = o->listen.shared;
     if (s->options.bits > 0 || (b->alike && round > 0)) /* where there is no spread, no step is fine enough */
         return false;
-    double target = fmax(cst_error_up(&s->options.rules, s->beta, in_unit(g->s2, g->unit, b->g->unit)),
-                         in_unit(g->least, g->unit, b->g->unit));
+    double target = fmax(cst_error_up(&s->options.rules, s->beta, cst_in_unit(g->s2, g->unit, b->g->unit)),
+                         cst_in_unit(g->least, g->unit, b->g->unit));
     if (!(b->average_error > too_coarse * target))
         return false;
     double step = sqrt(12 * target * cst_rotation_energy(b->layout->n));
@@ -245,230 +116,6 @@ static bool needs_refinement(const cst_owner *o, const block_now *b, const group
     return true;
 }
 
-/* ---- coding the mean ---- */
-
-static cst_block_id mean_block(const cst_owner *o, const block_now *b, int unit)
-{
-    return (cst_block_id){o->listen.roots[b->layout->span],
-                          b->layout->index,
-                          (uint32_t)o->listen.rank,
-                          CST_PHASE_DOWN,
-                          b->layout->n,
-                          unit};
-}
-
-/* Per unit, the class with which every receiver decodes `value`; false if one needs a modulus that there is not. */
-static bool classes_for_all(const cst_owner *o, const block_now *b, cst_block_desc d, const float *value, double a2,
-                            uint8_t *classes)
-{
-    const cst_listener *l = &o->listen;
-    const cst_quantise_kernels *kernels = cst_block_kernels(l->tools, d.code);
-    uint32_t n = b->layout->n, units = n / CST_UNIT;
-    double step = cst_step_value(d.step, b->g->unit);
-    /* f32 rounding of values of this size, on both sides */
-    double rounding = 0.02 + sqrt((b->s2 + b->r2) * 2) / step * 0x1p-18;
-    float need[CST_BLOCK_UNITS] = {0}, most[CST_BLOCK_UNITS] = {0};
-    for (int u = 0; u < l->shared->options.rules.ranks; u++) {
-        if (u == l->rank)
-            continue;
-        memset(need, 0, sizeof need);
-        kernels->need(value, b->g->x[u], n, (float)a2, (float)step, need);
-        double off = a2 * cst_code_reach(b->g->code[u], d.code == CST_CODE_E8) * b->g->step[u] / step + rounding;
-        for (uint32_t i = 0; i < units; i++)
-            most[i] = fmaxf(most[i], need[i] + (float)off);
-    }
-    for (uint32_t i = 0; i < units; i++) {
-        classes[i] = (uint8_t)cst_class_for(most[i]);
-        if (!classes[i])
-            return false;
-    }
-    return true;
-}
-
-static void store_mean(const cst_owner *o, const block_now *b, cst_block_desc d, const int32_t *points, float *value)
-{
-    int unit = cst_step_unit(d.step);
-    if (unit != b->g->unit) {
-        cst_block_id id = mean_block(o, b, unit);
-        cst_lattice_block geometry = cst_block_geometry(o->listen.tools, &id, d);
-        cst_block_kernels(o->listen.tools, d.code)->reconstruct(&geometry, points, value);
-    }
-    cst_vector_store(o->listen.vector, b->g->block, value, unit);
-}
-
-typedef struct {
-    cst_owner *o;
-    cst_packer *packer;
-    const block_now *b;
-    uint32_t part;
-    uint16_t s2, r2; /* as sent */
-    double a2;
-    double d2;
-} coding;
-
-static bool code_entropy(const coding *c, cst_block_desc d)
-{
-    const cst_tools *tools = c->o->listen.tools;
-    uint32_t n = c->b->layout->n;
-    int32_t *points = cst_packer_points(c->packer);
-    _Alignas(64) float value[CST_BLOCK];
-    if (!points)
-        return false;
-    double step = cst_step_value(d.step, c->b->g->unit);
-    d.class = (uint8_t)cst_model_class(c->b->mean_energy / n / (step * step));
-    cst_block_id id = mean_block(c->o, c->b, c->b->g->unit);
-    cst_lattice_block geometry = cst_block_geometry(tools, &id, d);
-    cst_checksum sum = tools->z->quantise_both(&geometry, c->b->g->sum, share_of_one(c->o), points, value);
-    store_mean(c->o, c->b, d, points, value);
-    cst_packer_entropy(c->packer, c->part, d, sum, n);
-    return true;
-}
-
-/* False if it does not fit. */
-static bool code_modulo(const coding *c, cst_block_desc d)
-{
-    const cst_tools *tools = c->o->listen.tools;
-    const cst_quantise_kernels *kernels = cst_block_kernels(tools, d.code);
-    uint32_t n = c->b->layout->n;
-    int32_t points[CST_BLOCK];
-    float value[CST_BLOCK];
-    uint8_t classes[CST_BLOCK_UNITS];
-    cst_block_id id = mean_block(c->o, c->b, c->b->g->unit);
-    cst_lattice_block geometry = cst_block_geometry(tools, &id, d);
-    cst_checksum sum = kernels->quantise_both(&geometry, c->b->g->sum, share_of_one(c->o), points, value);
-    if (!classes_for_all(c->o, c->b, d, value, c->a2, classes)) {
-        d.code = CST_CODE_ENTROPY; /* no reference needed */
-        return code_entropy(c, d);
-    }
-    uint8_t nibbles[CST_BLOCK_UNITS];
-    d.class = cst_classes_write(classes, n, nibbles);
-    size_t side = cst_classes_bytes(n), bytes = cst_packed_bytes(classes, n / CST_UNIT);
-    uint8_t *out = cst_packer_room(c->packer, side + bytes);
-    if (!out)
-        return false;
-    memcpy(out, nibbles, side);
-    if (d.code == CST_CODE_E8)
-        tools->pack->pack_e8(points, n, classes, out + side);
-    else
-        tools->pack->pack_z(points, n, classes, out + side);
-    cst_packer_set(c->packer, c->part, d, sum);
-    store_mean(c->o, c->b, d, points, value);
-    return true;
-}
-
-static bool code_wide(const coding *c, double *mean);
-
-static cst_plan plan_mean(const cst_owner *o, const block_now *b, double d2)
-{
-    if (d2 > 0 && b->planned_d2 == d2)
-        return b->plan;
-    const cst_shared *s = o->listen.shared;
-    double factor = cst_rotation_energy(b->layout->n), share = (double)b->layout->count / b->layout->n;
-    uint8_t up = CST_CODE_E8;
-    for (int u = 0; u < s->options.rules.ranks; u++)
-        if (b->g->step[u] > 0 && b->g->code[u] != CST_CODE_E8)
-            up = CST_CODE_Z;
-    return cst_plan_down(&s->options.rules, b->s2 * share, b->r2 * share, b->mean_error, d2, up,
-                         b->largest_step / sqrt(factor));
-}
-
-static bool code_with_error(const coding *c)
-{
-    const block_now *b = c->b;
-    double root = sqrt(cst_rotation_energy(b->layout->n));
-    cst_plan p = plan_mean(c->o, b, c->d2);
-    cst_block_desc d = {p.code, 0, cst_step_index(p.step * root, b->g->unit)};
-    /* no coordinate is larger than the norm; only where that could be too large is the largest looked for */
-    double largest = sqrt(b->mean_energy);
-    if (largest >= 0.99 * CST_E8_LIMIT * cst_step_value(d.step, b->g->unit))
-        largest = (double)c->o->listen.tools->norm->stats(b->g->sum, b->layout->n).max * share_of_one(c->o);
-    if (d.code == CST_CODE_E8 && largest >= 0.99 * CST_E8_LIMIT * cst_step_value(d.step, b->g->unit))
-        d = (cst_block_desc){CST_CODE_Z, 0, cst_step_index(sqrt(12 * c->d2) * root, b->g->unit)};
-    if (largest >= 0.99 * CST_Z_LIMIT * cst_step_value(d.step, b->g->unit)) {
-        double mean[CST_BLOCK];
-        for (uint32_t i = 0; i < b->layout->n; i++)
-            mean[i] = (double)b->g->sum[i] * share_of_one(c->o);
-        return keep_vectors(c->o, b->g) && code_wide(c, mean);
-    }
-    return d.code == CST_CODE_ENTROPY ? code_entropy(c, d) : keep_vectors(c->o, b->g) && code_modulo(c, d);
-}
-
-/* A frame's last blocks may find a little less room than was expected: then they take a little less. */
-static bool code_floats(coding *c)
-{
-    const double coarser = 1.3;
-    for (int attempt = 0; attempt < 4; attempt++, c->d2 *= coarser)
-        if (code_with_error(c))
-            return true;
-    return false;
-}
-
-static double vector_at(const cst_gathered *g, int u, uint32_t n, uint32_t i)
-{
-    return g->wide ? g->w[(size_t)u * n + i] : (double)g->x[u][i];
-}
-
-static bool code_wide(const coding *c, double *mean)
-{
-    const cst_listener *l = &c->o->listen;
-    const block_now *b = c->b;
-    uint32_t n = b->layout->n;
-    cst_block_desc d = {CST_CODE_WIDE, 0, cst_step_index(sqrt(12 * c->d2 * cst_rotation_energy(n)), b->g->unit)};
-    double step = cst_step_value(d.step, b->g->unit), value[CST_BLOCK], most = 0;
-    int64_t k[CST_BLOCK];
-    cst_block_id id = mean_block(c->o, b, b->g->unit);
-    cst_checksum sum = cst_wide_quantise(l->tools, &id, d, mean, k, value);
-    for (int u = 0; u < l->shared->options.rules.ranks; u++) {
-        double off = b->g->step[u] / step;
-        for (uint32_t i = 0; u != l->rank && i < n; i++)
-            most = fmax(most, 2 * fabs(value[i] - c->a2 * vector_at(b->g, u, n, i)) / step + off);
-    }
-    d.class = (uint8_t)(cst_log2(most + 1.1) + 1);
-    uint8_t *out = d.class > 62 ? NULL : cst_packer_room(c->packer, cst_block_bytes(d, n, 0, 0));
-    if (!out)
-        return false;
-    cst_wide_pack(k, n, d.class, out);
-    cst_packer_set(c->packer, c->part, d, sum);
-    int unit = cst_step_unit(d.step);
-    id = mean_block(c->o, b, unit);
-    if (unit != b->g->unit)
-        for (uint32_t i = 0; i < n; i++)
-            value[i] = cst_scale2(value[i], b->g->unit - unit);
-    cst_vector_store_wide(l->vector, b->g->block, value, unit);
-    return true;
-}
-
-static bool code_exact(const coding *c, const double *mean)
-{
-    const cst_listener *l = &c->o->listen;
-    size_t bytes = c->b->layout->count * cst_exact_bytes(l->dtype, true);
-    uint8_t *out = cst_packer_room(c->packer, bytes);
-    if (!out)
-        return false;
-    cst_exact_write(l->dtype, mean, c->b->layout->count, out);
-    cst_checksum sum = {{cst_bytes_hash(out, bytes, 1), cst_bytes_hash(out, bytes, 2)}};
-    cst_packer_set(c->packer, c->part, (cst_block_desc){CST_CODE_EXACT, 0, 0}, sum);
-    cst_vector_store_exact(l->vector, c->b->g->block, out);
-    return true;
-}
-
-static bool code_same(const coding *c)
-{
-    const cst_vector *v = c->o->listen.vector;
-    uint32_t block = c->b->g->block;
-    cst_packer_set(c->packer, c->part, (cst_block_desc){CST_CODE_EXACT, CST_CLASS_SAME, 0}, cst_same_check(v, block));
-    cst_same_store(v, block);
-    return true;
-}
-
-static bool code_zero(const coding *c)
-{
-    cst_packer_set(c->packer, c->part, (cst_block_desc){CST_CODE_ZERO, 0, 0}, (cst_checksum){{0}});
-    float zero[CST_BLOCK] = {0};
-    cst_vector_store(c->o->listen.vector, c->b->g->block, zero, 0);
-    return true;
-}
-
 /* ---- a group ---- */
 
 typedef struct {
@@ -476,7 +123,7 @@ typedef struct {
     cst_packer *packer;
     int round;
     uint32_t begin, end; /* blocks of one group that are here */
-    block_now now[CST_GROUP];
+    cst_block_now now[CST_GROUP];
     size_t *answers;          /* per sender: bytes asked for so far */
     double room, planned_all; /* rate control: bits for payloads in the frame, and planned for all blocks here */
     double planned, spent;    /* up to the group at hand; what entropy codes take is estimated */
@@ -484,14 +131,6 @@ typedef struct {
     double need_down;
     coset_error *why;
 } group_work;
-
-static bool all_finite(const double *x, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        if (!isfinite(x[i]))
-            return false;
-    return true;
-}
 
 static double *mean_at(const group_work *w, uint32_t block)
 {
@@ -521,8 +160,8 @@ static coset_status gather_group(group_work *w)
     int ranks = s->options.rules.ranks;
     memset(o->asks, 0, (size_t)ranks * CST_GROUP * sizeof *o->asks);
     for (uint32_t b = w->begin; b < w->end; b++) {
-        block_now *now = &w->now[b - w->begin];
-        *now = (block_now){.g = &o->gathered[b - w->begin], .layout = &s->layout->blocks[b]};
+        cst_block_now *now = &w->now[b - w->begin];
+        *now = (cst_block_now){.g = &o->gathered[b - w->begin], .layout = &s->layout->blocks[b]};
         if (o->done[b - o->first])
             continue;
         const cst_block_plan *plan = &s->plan[b];
@@ -533,23 +172,7 @@ static coset_status gather_group(group_work *w)
             return status;
         if (!now->g->complete)
             continue;
-        uint32_t n = now->layout->n, count = now->layout->count;
-        if (now->g->same) {
-            measure_same(o, now);
-        } else if (now->g->exact) {
-            mean_of_doubles(now->g, count, ranks, mean_at(w, b));
-            if (all_finite(now->g->w, (size_t)count * (size_t)ranks)) {
-                measure_doubles(o, now, mean_at(w, b), count, 1);
-                mark_different(now, ranks);
-            }
-        } else if (now->g->wide) {
-            mean_of_doubles(now->g, n, ranks, mean_at(w, b));
-            measure_doubles(o, now, mean_at(w, b), n, cst_rotation_energy(n));
-        } else {
-            measure_floats(o, now);
-        }
-        if (now->measured && !now->g->exact)
-            look_for_same(o, now);
+        cst_measure(o, now, mean_at(w, b));
     }
     ask_for_less(w);
     return COSET_OK;
@@ -614,24 +237,24 @@ static void postpone(group_work *w, uint32_t block, const cst_request *asks, dou
     w->need_down += room_later(w, block, bits);
 }
 
-static void account(cst_owner *o, const block_now *b, double d2)
+static void account(cst_owner *o, const cst_block_now *b, double d2)
 {
     if (!b->measured)
         return;
     if (o->coords == 0)
         o->unit = b->g->unit;
     double exact = b->g->exact ? b->mean_error : b->mean_error + d2;
-    o->squared_error += b->layout->count * in_unit(exact, b->g->unit, o->unit);
+    o->squared_error += b->layout->count * cst_in_unit(exact, b->g->unit, o->unit);
     o->coords += b->layout->count;
 }
 
-static void note_statistics(group_work *w, coding *c)
+static void note_statistics(group_work *w, cst_mean_coding *c)
 {
     const cst_shared *s = w->o->listen.shared;
     const cst_tensor *t = s->tensors[c->b->layout->span];
     cst_block_stat stat = t->known ? t->stat[c->b->layout->index] : (cst_block_stat){0, 0};
     if (c->b->measured) {
-        stat.s2 = c->b->alike ? alike_index(w->o, c->b) : cst_energy_index(c->b->s2, c->b->g->unit);
+        stat.s2 = c->b->alike ? cst_alike_index(w->o, c->b) : cst_energy_index(c->b->s2, c->b->g->unit);
         stat.r2 = cst_energy_index(c->b->r2, c->b->g->unit);
     }
     cst_packer_stats(w->packer, c->part, stat.s2, stat.r2);
@@ -641,10 +264,10 @@ static void note_statistics(group_work *w, coding *c)
     c->a2 = cst_reference_of_indices(&s->options.rules, stat.s2, stat.r2);
 }
 
-static double error_left(const group_work *w, const block_now *now, const group_now *g)
+static double error_left(const group_work *w, const cst_block_now *now, const group_now *g)
 {
     const cst_shared *s = w->o->listen.shared;
-    double s2 = in_unit(g->s2, g->unit, now->g->unit), least = in_unit(g->least, g->unit, now->g->unit);
+    double s2 = cst_in_unit(g->s2, g->unit, now->g->unit), least = cst_in_unit(g->least, g->unit, now->g->unit);
     return fmax(cst_error_down(&s->options.rules, s->beta, s2, now->mean_error), least / s->options.rules.ranks);
 }
 
@@ -656,12 +279,12 @@ static double rate_control(group_work *w, const group_now *g)
     const cst_shared *s = w->o->listen.shared;
     double bits = 0, coords = 0, doubt = 0;
     for (uint32_t b = w->begin; b < w->end; b++) {
-        block_now *now = &w->now[b - w->begin];
+        cst_block_now *now = &w->now[b - w->begin];
         w->planned += 8.0 * s->plan[b].down_bytes;
         if (w->o->done[b - w->o->first] || !now->g->complete || now->g->exact || now->g->wide || !now->measured)
             continue;
         double d2 = error_left(w, now, g);
-        cst_plan p = now->plan = plan_mean(w->o, now, d2);
+        cst_plan p = now->plan = cst_plan_mean(w->o, now, d2);
         now->planned_d2 = d2;
         bool modulo = p.code != CST_CODE_ENTROPY;
         p.bits *= !modulo || w->modulo_planned == 0 ? 1 : w->modulo_spent / w->modulo_planned;
@@ -681,13 +304,13 @@ static double rate_control(group_work *w, const group_now *g)
 }
 
 /* `bits` went into the frame; none: an entropy code, which will take about what was planned. */
-static void note_spent(group_work *w, const block_now *now, double d2, double bits)
+static void note_spent(group_work *w, const cst_block_now *now, double d2, double bits)
 {
     if (!now->measured || now->g->exact || now->g->wide || now->s2 + now->r2 == 0) {
         w->spent += bits;
         return;
     }
-    double planned = now->layout->n * plan_mean(w->o, now, d2).bits;
+    double planned = now->layout->n * cst_plan_mean(w->o, now, d2).bits;
     w->spent += bits > 0 ? bits : planned;
     w->modulo_spent += bits;
     w->modulo_planned += bits > 0 ? planned : 0;
@@ -695,7 +318,7 @@ static void note_spent(group_work *w, const block_now *now, double d2, double bi
 
 /* What a block's mean will take after a refinement. A spread that the coarse steps drown is known badly: at worst there is
  * none. */
-static double bits_when_refined(const group_work *w, const block_now *now, const group_now *g, uint8_t arg)
+static double bits_when_refined(const group_work *w, const cst_block_now *now, const group_now *g, uint8_t arg)
 {
     const cst_plan_rules *rules = &w->o->listen.shared->options.rules;
     double left = error_left(w, now, g), n = rules->ranks;
@@ -706,10 +329,10 @@ static double bits_when_refined(const group_work *w, const block_now *now, const
     return cst_plan_down(rules, now->s2, now->r2, error, left, CST_CODE_Z, step / sqrt(factor)).bits;
 }
 
-static void code_block(group_work *w, const block_now *now, const group_now *g, double growth, double *mean)
+static void code_block(group_work *w, const cst_block_now *now, const group_now *g, double growth, double *mean)
 {
     cst_owner *o = w->o;
-    coding c = {.o = o, .packer = w->packer, .b = now, .part = now->g->block - o->first};
+    cst_mean_coding c = {.o = o, .packer = w->packer, .b = now, .part = now->g->block - o->first};
     uint8_t arg;
     if (w->round < CST_LAST_ROUND && !now->g->exact && needs_refinement(o, now, g, w->round, &arg)) {
         request(w, (cst_request){now->g->block, CST_TO_ALL, CST_ASK_REFINE, arg});
@@ -719,15 +342,9 @@ static void code_block(group_work *w, const block_now *now, const group_now *g, 
     note_statistics(w, &c);
     c.d2 = error_left(w, now, g) * growth;
     const uint8_t *before = w->packer->next;
-    bool zero = now->measured && now->s2 == 0 && now->r2 == 0;
-    bool fits = now->g->same    ? code_same(&c)
-                : now->g->exact ? code_exact(&c, mean)
-                : zero          ? code_zero(&c)
-                : now->g->wide  ? code_wide(&c, mean)
-                                : code_floats(&c);
-    if (!fits) {
+    if (!cst_code_mean(&c, mean)) {
         bool planned = !now->g->exact && !now->g->wide && now->measured;
-        postpone(w, now->g->block, NULL, planned ? plan_mean(o, now, c.d2).bits : 0);
+        postpone(w, now->g->block, NULL, planned ? cst_plan_mean(o, now, c.d2).bits : 0);
         return;
     }
     note_spent(w, now, c.d2, 8.0 * (double)(w->packer->next - before));
@@ -747,7 +364,7 @@ static coset_status work_on_group(group_work *w, const cst_group *group)
         g = look_at_group(w->o, group, w->now);
     double growth = status ? 1 : rate_control(w, &g);
     for (uint32_t b = w->begin; !status && b < w->end; b++) {
-        block_now *now = &w->now[b - w->begin];
+        cst_block_now *now = &w->now[b - w->begin];
         if (w->o->done[b - w->o->first])
             continue;
         if (now->g->complete)
