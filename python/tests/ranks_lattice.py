@@ -8,7 +8,7 @@ import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 
 import coset.torch
-from coset.torch import Averager, LatticeState, lattice_hook
+from coset.torch import Averager, LatticeState, lattice, lattice_hook
 
 torch.set_num_threads(1)
 dist.init_process_group(sys.argv[1])
@@ -306,6 +306,62 @@ def case_time_objective_decides_alike() -> None:
     chosen = torch.tensor([float(state.report()["plain"])])
     assert_identical(chosen)
     assert_identical(*gradients(ddp.module))
+
+
+class _Elsewhere(torch.Tensor):
+    """Says that it is on a GPU. What a test can do without one: the same calls, on the same memory."""
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cuda", 0)
+
+
+class _Bucket:
+    """A GradBucket, as far as the hook looks at it."""
+
+    def __init__(self, parameters: list[torch.nn.Parameter], values: torch.Tensor) -> None:
+        self._parameters, self._buffer = parameters, values.as_subclass(_Elsewhere)
+
+    def buffer(self) -> torch.Tensor:
+        return self._buffer
+
+    def gradients(self) -> list[torch.Tensor]:
+        parts = torch.split(self._buffer, [p.numel() for p in self._parameters])
+        return [part.view(p.shape) for part, p in zip(parts, self._parameters, strict=True)]
+
+    def parameters(self) -> list[torch.nn.Parameter]:
+        return self._parameters
+
+    def is_last(self) -> bool:
+        return True
+
+
+def case_gradients_on_a_gpu_go_through_the_host_if_asked() -> None:
+    parameters = [torch.nn.Parameter(torch.zeros(64, 64)), torch.nn.Parameter(torch.zeros(64))]
+    values = torch.randn(64 * 64 + 64, generator=torch.Generator().manual_seed(RANK))
+    refused = lattice_hook(LatticeState(objective="bits"), _Bucket(parameters, values.clone()))
+    try:
+        refused.wait()
+    except RuntimeError as error:
+        assert "cuda:0" in str(error) and "cuda_staging=True" in str(error), error
+    else:
+        raise AssertionError("gradients on a GPU were taken unasked")
+    asked = []
+
+    def pinned(shape: torch.Size, dtype: torch.dtype) -> torch.Tensor:
+        asked.append(shape)
+        return torch.empty(shape, dtype=dtype)
+
+    kept, lattice._pinned = lattice._pinned, pinned  # pinning needs a GPU
+    bucket = _Bucket(parameters, values.clone())
+    state = LatticeState(objective="bits", bits=12, cuda_staging=True)
+    assert lattice_hook(state, bucket).wait() is bucket.buffer() and len(asked) == 1
+    lattice._pinned = kept
+    got = bucket.buffer().as_subclass(torch.Tensor)
+    dist.all_reduce(values)
+    assert (got - values / SIZE).norm() < 0.05 * values.norm() / SIZE
+    assert torch.allclose(got[-64:], values[-64:] / SIZE, atol=1e-6), "the one-dimensional one is exact"
+    assert_identical(got)
 
 
 def case_wrong_options() -> None:

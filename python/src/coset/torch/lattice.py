@@ -361,6 +361,11 @@ def _staged(state: LatticeState, bucket: dist.GradBucket, buffer: torch.Tensor) 
 
 def _host_copy(buffer: torch.Tensor) -> torch.Tensor:
     """Of a tensor on another device, when it is complete."""
-    host = torch.empty(buffer.shape, dtype=buffer.dtype, pin_memory=True)
+    host = _pinned(buffer.shape, buffer.dtype)
     host.copy_(buffer)
     return host
+
+
+def _pinned(shape: torch.Size, dtype: torch.dtype) -> torch.Tensor:
+    """Memory that a GPU reaches by itself."""
+    return torch.empty(shape, dtype=dtype, pin_memory=True)
