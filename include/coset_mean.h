@@ -96,8 +96,9 @@ typedef struct {
     uint64_t refined;         /* blocks whose step turned out too coarse and was refined */
     uint64_t exact;           /* blocks sent exactly: not finite, or too small to be worth a code */
     int plain;                /* 1: everything was sent exactly, since the link is faster than the codecs */
+    double transfer_s;        /* coset_mean_allreduce: seconds in transfers; the rest of its time is the codec's */
 } coset_mean_report;
-#define COSET_MEAN_REPORT_INIT {sizeof(coset_mean_report), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define COSET_MEAN_REPORT_INIT {sizeof(coset_mean_report), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* ARGUMENT: rank or size out of range (size up to 65535), an unknown codec or protocol, a number out of range, a
  * combination that does not exist; the text says what would. Not collective. `options` and `why` may be NULL. */
@@ -152,7 +153,14 @@ coset_status coset_mean_end(coset_round *round, coset_mean_report *report);
 coset_status coset_mean_last_error(const coset_mean *mean, coset_error *out);
 
 /* begin, the loop over coset's collectives, end. Collective; blocking. On an error of its own (MISMATCH, CORRUPT, MEMORY)
- * the communicator is aborted, so that no other rank waits. */
+ * the communicator is aborted, so that no other rank waits.
+ *
+ * Where several ranks share a host (several hosts, as many ranks on each), the protocols sharded-star and homomorphic are exact
+ * inside the hosts and compressed between them: the vectors that are compressed are then the hosts' means, each rank of a
+ * host taking its share of them, and the report counts the bits that this rank exchanges with other hosts. s^2 / n, and so
+ * the meaning of error_budget, is the same for ranks that differ at random. link_gbps is that of a host. What is remembered
+ * of the tensors lives as long as the communicator and is not saved. A communicator with an all-reduce algorithm other than
+ * auto and hier, or with rank_order, keeps the ranks' vectors apart instead. */
 coset_status coset_mean_allreduce(coset_mean *mean, const coset_span *spans, size_t nspans, coset_dtype dtype,
                                   coset_comm *comm, coset_mean_report *report);
 

@@ -95,18 +95,18 @@ static coset_status run_half(coset_comm *c, const cst_call *call, unsigned divid
     return status;
 }
 
-/* A group's failure is everybody's: the ranks that wait in the other groups must hear of it. */
-static coset_status fail(coset_comm *c, const cst_operation *op, coset_status status)
+coset_status cst_hier_fail(coset_comm *c, uint64_t sequence, coset_status status, const char *text)
 {
     coset_error e = COSET_ERROR_INIT;
     coset_comm *groups[] = {c->nodes.node, c->nodes.cross};
-    for (int g = 0; g < 2 && !e.text[0]; g++)
+    for (int g = 0; g < 2 && !e.text[0] && !text[0]; g++)
         if (groups[g])
             coset_last_error(groups[g], &e);
+    const char *why = text[0] ? text : e.text;
     for (int g = 0; g < 2; g++)
         if (groups[g])
-            coset_comm_abort(groups[g], e.text);
-    return cst_comm_fail(c, status, -1, op->sequence, "inside or between hosts: %.200s", e.text);
+            coset_comm_abort(groups[g], why);
+    return cst_comm_fail(c, status, -1, sequence, "inside or between hosts: %.200s", why);
 }
 
 coset_status cst_hier_run(coset_comm *c, cst_operation *op)
@@ -125,7 +125,7 @@ coset_status cst_hier_run(coset_comm *c, cst_operation *op)
                   call->dtype, call->op == COSET_AVG ? COSET_SUM : call->op};
         status = run_phases(c, &w, divide);
     }
-    return status == COSET_OK ? status : fail(c, op, status);
+    return status == COSET_OK ? status : cst_hier_fail(c, op->sequence, status, "");
 }
 
 coset_status cst_hier_node(coset_comm *c, uint64_t sequence, coset_comm **node)

@@ -16,6 +16,7 @@ const char *cst_kind_name(int kind)
         [CST_ALLOC] = "alloc",
         [CST_FREE] = "free",
         [CST_SPLIT] = "split",
+        [CST_MEAN] = "mean",
         [CST_BAD_CALL] = "call with wrong arguments",
     };
     return kind > 0 && (size_t)kind < sizeof names / sizeof *names ? names[kind] : "?";

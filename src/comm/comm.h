@@ -75,6 +75,7 @@ typedef struct cst_allocation {
 
 struct coset_comm {
     int rank, size;
+    uint64_t job; /* a random number, the same on all ranks, that no other communicator has */
     unsigned fork_generation;
     coset_transport *transport;
     const coset_transport_ops *plugin; /* the user's own, or NULL */

@@ -252,6 +252,7 @@ static coset_status join(coset_comm *c, const coset_oob *oob, const coset_transp
         all[r].host[sizeof all[r].host - 1] = 0;
         memcpy(c->hosts[r], all[r].host, sizeof c->hosts[r]);
     }
+    c->job = all[0].job;
     coset_error own = COSET_ERROR_INIT; /* `why` may be NULL, the others want the text all the same */
     const coset_transport_ops *ops = NULL;
     status = cst_nodes_find(&c->nodes, c->size, identity_of, all);

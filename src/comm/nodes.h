@@ -3,6 +3,7 @@
 #ifndef CST_COMM_NODES_H
 #define CST_COMM_NODES_H
 #include <coset.h>
+#include <stddef.h>
 
 typedef struct {
     int *node_of; /* node of each rank; nodes are numbered by their lowest rank */
@@ -12,6 +13,8 @@ typedef struct {
     coset_comm *node;  /* ranks of the own node; NULL until made */
     coset_comm *cross; /* ranks with the own local number; NULL until made, and where local >= fewest */
     int made;
+    void *room; /* memory of the node group in which means are made (mean/hosts.c); NULL until needed */
+    size_t room_bytes;
 } cst_nodes;
 
 /* `identity(ctx, rank)` names the host of a rank. MEMORY. */

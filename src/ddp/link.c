@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "comm/comm.h"
 #include "mean/internal.h"
 
 #include <string.h>
@@ -34,7 +35,13 @@ static coset_status time_allreduce(coset_comm *c, void *memory, size_t bytes, do
     return coset_allreduce(seconds, seconds, 1, COSET_F64, COSET_MAX, c);
 }
 
-/* What an exact all-reduce sends and receives per second and rank, 10^9 bytes. */
+/* The ends of the wires that an all-reduce crosses: hosts where the codec works between them, else ranks. */
+static int ends_of(const coset_comm *c)
+{
+    return cst_mean_hosts_possible(c) ? c->nodes.nodes : c->size;
+}
+
+/* What an exact all-reduce sends and receives per second and end, 10^9 bytes. */
 static coset_status measure(coset_comm *c, double *gbps)
 {
     void *memory;
@@ -49,7 +56,7 @@ static coset_status measure(coset_comm *c, double *gbps)
         status = time_allreduce(c, memory, bytes, &seconds);
     }
     coset_status freed = coset_free(c, memory);
-    double share = (coset_comm_size(c) - 1.0) / coset_comm_size(c);
+    double share = (ends_of(c) - 1.0) / ends_of(c);
     *gbps = 2 * share * (double)bytes / seconds * 1e-9;
     return status == COSET_OK ? freed : status;
 }
@@ -66,7 +73,8 @@ coset_status cst_link_settle(coset_comm *c, coset_mean_options *o, int *pays)
     coset_status status = o->link_gbps > 0 ? COSET_OK : measure(c, &o->link_gbps);
     if (status != COSET_OK)
         return status;
-    double breakeven = cst_mean_breakeven_gbps(coset_comm_size(c));
+    /* the ranks of a host share its link, and the work */
+    double breakeven = cst_mean_breakeven_gbps(ends_of(c)) * (coset_comm_size(c) / ends_of(c));
     *pays = o->link_gbps < breakeven;
     if (coset_comm_rank(c) == 0)
         cst_log(*pays ? CST_LOG_INFO : CST_LOG_WARN,

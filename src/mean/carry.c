@@ -2,6 +2,7 @@
 #include "mean/carry.h"
 
 #include "base/clock.h"
+#include "base/error.h"
 #include "coll/collective.h"
 #include "comm/request.h"
 #include "mean/internal.h"
@@ -69,20 +70,34 @@ static coset_status give_up(coset_mean *mean, coset_comm *comm, coset_status sta
     return status;
 }
 
+static coset_status by_hosts(coset_mean *mean, const coset_span *spans, size_t nspans, coset_dtype dtype,
+                             coset_comm *comm, coset_mean_report *report)
+{
+    cst_error_clear(&mean->error);
+    coset_status status = cst_mean_check_spans(mean, spans, nspans, dtype);
+    if (status)
+        return give_up(mean, comm, status);
+    return cst_mean_hosts_run(mean->hosts, spans, nspans, dtype, comm, report, &mean->error);
+}
+
 coset_status cst_mean_allreduce(coset_mean *mean, const coset_span *spans, size_t nspans, coset_dtype dtype,
                                 coset_comm *comm, coset_mean_report *report)
 {
     coset_round *round;
+    if (mean->hosts && cst_mean_hosts_possible(comm))
+        return by_hosts(mean, spans, nspans, dtype, comm, report);
     coset_status status = cst_mean_begin(mean, spans, nspans, dtype, &round);
     if (status)
         return give_up(mean, comm, status);
     coset_xfer x = COSET_XFER_INIT;
     do {
         status = cst_mean_next(round, &x);
+        uint64_t before = cst_now_ns();
         if (status)
             give_up(mean, comm, status);
         else
             status = carry(comm, &x);
+        round->report.transfer_s += (double)(cst_now_ns() - before) * 1e-9;
     } while (!status && x.kind != COSET_XFER_DONE);
     coset_status ended = cst_mean_end(round, report);
     return status ? status : ended;

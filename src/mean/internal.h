@@ -4,6 +4,7 @@
 #define CST_MEAN_INTERNAL_H
 #include "codec/block.h"
 #include "codec/parts.h"
+#include "mean/hosts.h"
 #include "mean/layout.h"
 #include "mean/pool.h"
 #include "mean/shared.h"
@@ -26,8 +27,9 @@ struct coset_mean {
     coset_error error;
     cst_tools *tools;
     cst_pool pool;
-    cst_packer packer; /* its buffers, between calls (cst_borrow_packer) */
-    void *settings;    /* the protocol's own, freed by it */
+    cst_packer packer;     /* its buffers, between calls (cst_borrow_packer) */
+    void *settings;        /* the protocol's own, freed by it */
+    cst_mean_hosts *hosts; /* for communicators where ranks share hosts; NULL: they are all alike to this protocol */
 };
 
 struct coset_round {
@@ -67,6 +69,9 @@ extern const cst_protocol cst_codec_star; /* sharded-star with a baseline codec 
 
 /* From which speed of the link on (10^9 bytes per second each way) plain f32 is quicker than codes. */
 double cst_mean_breakeven_gbps(int size);
+
+/* Are the arguments of a call in order? Else ARGUMENT, with mean->error filled in. */
+coset_status cst_mean_check_spans(coset_mean *mean, const coset_span *spans, size_t nspans, coset_dtype dtype);
 
 /* A packer whose buffers have their size already, if no other round of this mean has it; and back again. */
 cst_packer cst_borrow_packer(coset_mean *mean);

@@ -140,6 +140,14 @@ static coset_status configure(coset_mean *mean, const coset_mean_options *o, cos
     return mean->protocol->configure ? mean->protocol->configure(mean, o, why) : COSET_OK;
 }
 
+/* Protocols and codecs that work on blocks and need nothing to be known of the ranks' vectors: where ranks share hosts
+ * they may as well have the hosts' means (hosts.h). */
+static bool compresses_blocks(const coset_mean *mean, const coset_mean_options *o)
+{
+    return !mean->plan.exact &&
+           (!o->protocol || !strcmp(o->protocol, cst_sharded_star.name) || mean->protocol == &cst_homomorphic);
+}
+
 coset_status cst_mean_create(int rank, int size, const coset_mean_options *options, coset_mean **out, coset_error *why)
 {
     coset_mean_options o = COSET_MEAN_OPTIONS_INIT;
@@ -162,6 +170,8 @@ coset_status cst_mean_create(int rank, int size, const coset_mean_options *optio
     mean->error = (coset_error)COSET_ERROR_INIT;
     cst_tools_init(mean->tools, cst_cpu_level(), o.seed);
     coset_status status = configure(mean, &o, why);
+    if (!status && compresses_blocks(mean, &o) && !(mean->hosts = cst_mean_hosts_create(&o)))
+        status = cst_fail(why, COSET_ERR_MEMORY, -1, "no memory");
     if (status) {
         cst_mean_destroy(mean);
         return status;
@@ -176,6 +186,7 @@ void cst_mean_destroy(coset_mean *mean)
         return;
     if (mean->protocol && mean->protocol->destroy)
         mean->protocol->destroy(mean);
+    cst_mean_hosts_destroy(mean->hosts);
     cst_track_free(&mean->track);
     cst_pool_free(&mean->pool);
     cst_packer_free(&mean->packer);

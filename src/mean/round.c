@@ -14,7 +14,7 @@ static bool overlaps(const coset_span *s, size_t bytes)
     return a != b && a < b + bytes && b < a + bytes;
 }
 
-static coset_status check_spans(coset_mean *mean, const coset_span *spans, size_t nspans, coset_dtype dtype)
+coset_status cst_mean_check_spans(coset_mean *mean, const coset_span *spans, size_t nspans, coset_dtype dtype)
 {
     coset_error *why = &mean->error;
     if (dtype != COSET_F32 && dtype != COSET_F64 && dtype != COSET_F16 && dtype != COSET_BF16)
@@ -102,7 +102,7 @@ coset_status cst_mean_begin(coset_mean *mean, const coset_span *spans, size_t ns
                             coset_round **out)
 {
     cst_error_clear(&mean->error);
-    coset_status status = check_spans(mean, spans, nspans, dtype);
+    coset_status status = cst_mean_check_spans(mean, spans, nspans, dtype);
     if (status)
         return status;
     coset_round *round = calloc(1, sizeof *round);

@@ -7,6 +7,7 @@
 Host i has 10.77.0.(i+1) and fd77::(i+1) on eth0. Everything goes when the block ends, and what a killed run has left
 goes when the next one begins.
 """
+import json
 import os
 import re
 import shutil
@@ -103,6 +104,11 @@ class Hosts:
             for space, device in ((name, "eth0"), (self.switch, f"p{i}")):
                 self.inside(space, "tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", BURST,
                             "latency", "20ms")
+
+    def sent_bytes(self, host):
+        """What a host has sent through its link since it was made."""
+        shown = subprocess.run(["ip", "-n", self.names[host], "-s", "-j", "link", "show", "eth0"], capture_output=True, text=True)
+        return json.loads(shown.stdout)[0]["stats64"]["tx"]["bytes"]
 
     def link(self, host, state):
         """Cuts ("down") or mends ("up") the link of a host without a word to it: at the switch."""

@@ -83,6 +83,29 @@ class Netns(unittest.TestCase):
             row = json.loads(text[text.index("["):text.rindex("]") + 1])[0]
             self.assertEqual((row["ranks"], row["transport"], row["wrong"]), (4, "tcp", 0))
 
+    def bench_bytes(self, h, per_host, *options):
+        """Bytes that host 0 sends in all for a bench of 4 MiB vectors, and the row of the bench."""
+        before = h.sent_bytes(0)
+        ranks = h.start_ranks([TOOL, "bench", "allreduce", "-b", "4M", "-e", "4M", "--iters", "20", "--json", "-", *options],
+                              per_host=per_host)
+        out = [p.communicate(timeout=60) for p in ranks]
+        self.assertEqual([p.returncode for p in ranks], [0] * len(ranks), out)
+        text = out[0][0]
+        return h.sent_bytes(0) - before, json.loads(text[text.index("["):text.rindex("]") + 1])[0]
+
+    def test_codec_between_hosts_and_exact_inside(self):
+        with hosts.Hosts(2, "1gbit") as h:
+            exact, row = self.bench_bytes(h, 2)
+            self.assertEqual(row["wrong"], 0)
+            coded, row = self.bench_bytes(h, 2, "--codec", "lattice", "--budget", "0.05")
+            self.assertEqual((row["ranks"], row["wrong"]), (4, 0))
+            self.assertLess(row["excess_over_sampling"], 0.06)
+            # the judging of the result is in it, an exact vector of f64 and others
+            self.assertLess(coded, 0.6 * exact)
+            apart, row = self.bench_bytes(h, 2, "--codec", "lattice", "--budget", "0.05", "--algo", "direct")
+            self.assertEqual(row["wrong"], 0)
+            self.assertLess(coded, 0.75 * apart)
+
     def test_interface_choice(self):
         with hosts.Hosts(2) as h:
             self.all_done(Job(h, 1000, 0.1, env={"COSET_IFNAME": "=eth0"}))

@@ -87,36 +87,13 @@ void compressed_write(const compressed *c, void *send)
     memcpy(send, c->input, c->count * coset_dtype_size(c->dtype));
 }
 
-static coset_status carry(const coset_xfer *x, coset_comm *comm)
-{
-    switch (x->kind) {
-    case COSET_XFER_ALLTOALL: return coset_alltoall(x->send, x->recv, x->bytes, COSET_U8, comm);
-    case COSET_XFER_ALLGATHER: return coset_allgather(x->send, x->recv, x->bytes, COSET_U8, comm);
-    case COSET_XFER_SUM_WRAP:
-        return coset_allreduce(x->send, x->recv, x->bytes / coset_dtype_size(x->unit), x->unit, COSET_SUM, comm);
-    default: return COSET_ERR_UNSUPPORTED; /* protocols that route are not measured here */
-    }
-}
-
-/* An engine of its own instead of coset_mean_allreduce, so that time in transfers and time in the codec are apart. */
 coset_status compressed_run(compressed *c, const void *send, void *recv)
 {
     const coset_span span = {TENSOR_ID, send, recv, c->count};
-    coset_round *round;
-    coset_xfer x = COSET_XFER_INIT;
-    double start = tool_now(), in_transfers = 0;
-    coset_status status = coset_mean_begin(c->mean, &span, 1, c->dtype, &round);
-    if (status)
-        return status;
-    while (!(status = coset_mean_next(round, &x)) && x.kind != COSET_XFER_DONE) {
-        double before = tool_now();
-        if ((status = carry(&x, c->rank->comm)))
-            break;
-        in_transfers += tool_now() - before;
-    }
-    coset_status ended = coset_mean_end(round, &c->report);
-    c->codec_s = tool_now() - start - in_transfers;
-    return status ? status : ended;
+    double start = tool_now();
+    coset_status status = coset_mean_allreduce(c->mean, &span, 1, c->dtype, c->rank->comm, &c->report);
+    c->codec_s = tool_now() - start - c->report.transfer_s;
+    return status;
 }
 
 int compressed_failed(const compressed *c)
