@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Step time of an MLP of 25 million parameters under DDP with several hooks, interleaved in one run.
 
-Started by torchrun, or by hosts.sh between hosts of a given bandwidth. "compute" is a step without communication.
+Started by torchrun, or by hosts.sh between hosts of a given bandwidth. "compute" is a step without communication. Wall time is the
+maximum over ranks, processor time (of all threads of a process) the mean; with other work on the machine the latter says more.
 """
 import argparse
 import os
@@ -60,21 +61,25 @@ def main() -> None:
     runs = {hook: wrapped(hook, options.bucket_mb) for hook in options.hooks.split(",")}
     optimizers = {hook: torch.optim.SGD(model.parameters(), lr=1e-3) for hook, (model, _) in runs.items()}
     times: dict[str, list[float]] = {hook: [] for hook in runs}
+    busy: dict[str, list[float]] = {hook: [] for hook in runs}
     for step in range(options.steps + options.warmup):
         for hook, (model, _) in runs.items():
             dist.barrier()
-            start = time.perf_counter()
+            start, start_busy = time.perf_counter(), time.process_time()
             optimizers[hook].zero_grad()
             torch.nn.functional.mse_loss(model(x), y).backward()
             optimizers[hook].step()
             if step >= options.warmup:
                 times[hook].append(time.perf_counter() - start)
-    table = torch.tensor(list(times.values()))
+                busy[hook].append(time.process_time() - start_busy)
+    table, cpu = torch.tensor(list(times.values())), torch.tensor(list(busy.values())) / dist.get_world_size()
     dist.all_reduce(table, dist.ReduceOp.MAX)
+    dist.all_reduce(cpu)
     if dist.get_rank() == 0:
-        for (hook, (_, state)), row in zip(runs.items(), table.tolist(), strict=True):
+        for (hook, (_, state)), row, own in zip(runs.items(), table.tolist(), cpu.tolist(), strict=True):
             facts = state.report() if state else {}
             print(f"{hook:16} median {1e3 * statistics.median(row):8.1f} ms  min {1e3 * min(row):8.1f} ms"
+                  f"  processor {1e3 * statistics.median(own):8.1f} ms"
                   + (f"  {facts['bits_per_coord_sent']:.2f} bits/coord sent, repaired {facts['repaired']}" if facts else ""),
                   flush=True)
     dist.destroy_process_group()

@@ -8,7 +8,8 @@ from contextlib import contextmanager
 import torch
 
 from ..errors import ArgumentError, UnsupportedError
-from .lattice import LatticeState, _Bucket
+from ._parts import Bucket
+from .lattice import LatticeState
 
 
 class Averager:
@@ -46,7 +47,7 @@ class Averager:
     def _begin(self) -> None:
         self._ready: set[int] = set()
         self._missing = [len(bucket) for bucket in self._buckets]
-        self._sent: list[_Bucket] = []
+        self._sent: list[Bucket] = []
 
     def _arrived(self, parameter: torch.Tensor) -> None:
         """Called by autograd when a gradient is whole. Buckets go out in order: one that is early waits for those before."""

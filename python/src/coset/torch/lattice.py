@@ -3,12 +3,12 @@
 
     ddp.register_comm_hook(coset.torch.LatticeState(error_budget=0.05), coset.torch.lattice_hook)
 
-One dispatcher thread issues all our collectives, on a group of our own, in one order on all ranks. For buckets 0, 1, 2
+One dispatcher thread issues all our collectives, on a group of our own, in one order on all ranks. For parts 0, 1, 2 of buckets
 (E exact small parameters, A and B the two phases of the exchange, + further rounds if something had to be repaired):
 
     E0 A0  E1 A1 B0  E2 A2 B1 +0  B2 +1 +2
 
-So bucket k is encoded while bucket k-1 is on the wire. Nothing waits in a backend's thread or in a future's callback, and
+So part k is encoded while part k-1 is on the wire. Nothing waits in a backend's thread or in a future's callback, and
 DDP's own collectives are on another group. A rank that fails or leaves ends the exchange of all, with the reason (_watch.py).
 """
 # Annotations must be objects, not strings: DistributedDataParallel checks those of the hook.
@@ -25,12 +25,14 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from .._mean import Mean, MeanOptions, Round
+from .._mean import Mean, MeanOptions
 from ..errors import ArgumentError, MismatchError, UnsupportedError
 from ._engine import Engine, own_group
+from ._parts import Bucket, Part, cut
 from ._watch import Watch
 
 _log = logging.getLogger("coset")
+Span = tuple[int, torch.Tensor]
 _FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
 # objective="time": steps measured with each way after the first ones, in which DDP and the statistics settle.
 _SETTLE_STEPS, _TRIAL_STEPS = 3, 4
@@ -43,33 +45,6 @@ def _flat(gradient: torch.Tensor) -> torch.Tensor | None:
     if gradient.dim() == 4 and gradient.is_contiguous(memory_format=torch.channels_last):
         return gradient.as_strided((gradient.numel(),), (1,))
     return None
-
-
-class _Bucket:
-    """One bucket on its way. `outputs` are views of its memory, so the result is where DDP wants it."""
-
-    def __init__(self, result: torch.Tensor, last: bool) -> None:
-        self.result, self.last = result, last
-        self.spans: list[tuple[int, torch.Tensor]] = []
-        self.exact: list[torch.Tensor] = []
-        self.small: torch.Tensor | None = None
-        self.small_wait: Callable[[], None] | None = None
-        self.round: Round | None = None
-        self.wait: Callable[[], None] | None = None
-        self.error: BaseException | None = None
-        self.begun: torch.futures.Future[None] = torch.futures.Future()
-        # A callback that raises is a failed future to C++ too; set_exception would be a success there.
-        self.future: torch.futures.Future[torch.Tensor] = self.begun.then(self._outcome)
-
-    def fail(self, error: BaseException) -> None:
-        self.error = error
-        if not self.begun.done():
-            self.begun.set_result(None)
-
-    def _outcome(self, _begun: Any) -> torch.Tensor:
-        if self.error is not None:
-            raise self.error
-        return self.result
 
 
 class _Trial:
@@ -132,7 +107,7 @@ class LatticeState:
         self._steps = 0
         self._error: BaseException | None = None
         self._closed = False
-        self._jobs: queue.SimpleQueue[_Bucket | BaseException | None] = queue.SimpleQueue()
+        self._jobs: queue.SimpleQueue[Part | BaseException | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=_dispatch, args=(weakref.ref(self), self._jobs, self._engine.watch),
                                         name="coset-dispatcher", daemon=True)
         self._thread.start()
@@ -148,77 +123,80 @@ class LatticeState:
         self._by_address[id(parameter)] = (weakref.ref(parameter), number)
         return number
 
-    def _submit(self, result: torch.Tensor, pairs: Iterable[tuple[torch.Tensor, torch.Tensor]], last: bool) -> _Bucket:
+    def _submit(self, result: torch.Tensor, pairs: Iterable[tuple[torch.Tensor, torch.Tensor]], last: bool) -> Bucket:
         """pairs: parameters and their gradients, which are averaged in place."""
-        bucket = _Bucket(result, last)
+        bucket = Bucket(result)
         if self._error is not None:
             bucket.fail(self._error)
             return bucket
         try:
             if self._closed:
                 raise ArgumentError("the LatticeState has been closed")
-            self._sort(bucket, pairs)
-            self._jobs.put(bucket)
+            for part in cut(bucket, *self._sorted(pairs), last):
+                self._jobs.put(part)
         except BaseException as error:  # noqa: BLE001 - DDP goes on only after futures that fail
             self._give_up(bucket, error)
         return bucket
 
-    def _give_up(self, bucket: _Bucket, error: BaseException) -> None:
+    def _give_up(self, bucket: Bucket, error: BaseException) -> None:
         """What fails on the caller's thread fails on all ranks: they would wait for this one."""
         self._jobs.put(error)
         bucket.fail(error)
 
-    def _sort(self, bucket: _Bucket, pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> None:
+    def _sorted(self, pairs: Iterable[tuple[torch.Tensor, torch.Tensor]]) -> tuple[list[Span], list[torch.Tensor]]:
+        """What is compressed, and what is averaged exactly."""
+        spans, exact = [], []
         for parameter, gradient in pairs:
             number = self._id(parameter)
             flat = _flat(gradient)
             if parameter.dim() < 2 or parameter.numel() < self._min_elements or gradient.dtype not in _FLOATS or flat is None:
-                bucket.exact.append(gradient)
+                exact.append(gradient)
             else:
-                bucket.spans.append((number, flat))
+                spans.append((number, flat))
+        return spans, exact
 
     # -- the dispatcher ------------------------------------------------------------------------------------------
 
-    def _start(self, bucket: _Bucket) -> None:
+    def _start(self, part: Part) -> None:
         """E and A."""
         if self._trial is not None and self._trial.plain:
-            bucket.exact += [gradient for _, gradient in bucket.spans]
-            bucket.spans = []
-        if bucket.exact:
-            bucket.small = torch.cat([g.reshape(-1) for g in bucket.exact])
-            bucket.small_wait = self._engine.all_reduce(bucket.small)
-        if bucket.spans:
-            bucket.round = self._mean.begin([(number, g, g) for number, g in bucket.spans])
-            self._advance(bucket)
+            part.exact = part.exact + [piece for _, piece in part.spans]
+            part.spans = []
+        if part.exact:
+            part.small = torch.cat([g.reshape(-1) for g in part.exact])
+            part.small_wait = self._engine.all_reduce(part.small)
+        if part.spans:
+            part.round = self._mean.begin([(number, g, g) for number, g in part.spans])
+            self._advance(part)
 
-    def _advance(self, bucket: _Bucket) -> bool:
+    def _advance(self, part: Part) -> bool:
         """Waits for the transfer under way and starts the next; False when there is none."""
-        if bucket.round is None:
+        if part.round is None:
             return False
-        if bucket.wait is not None:
-            bucket.wait()
-        transfer = bucket.round.next()
-        bucket.wait = None if transfer is None else self._engine.start(transfer)
+        if part.wait is not None:
+            part.wait()
+        transfer = part.round.next()
+        part.wait = None if transfer is None else self._engine.start(transfer)
         if transfer is None:
-            self._add(bucket.round.end())
-            bucket.round = None
+            self._add(part.round.end())
+            part.round = None
         return transfer is not None
 
-    def _finish(self, bucket: _Bucket) -> None:
+    def _finish(self, part: Part) -> None:
         """All that is left."""
-        while self._advance(bucket):
+        while self._advance(part):
             pass
-        if bucket.small is not None and bucket.small_wait is not None:
-            bucket.small_wait()
-            bucket.small /= self._engine.size
+        if part.small is not None and part.small_wait is not None:
+            part.small_wait()
+            part.small /= self._engine.size
             offset = 0
-            for gradient in bucket.exact:
-                gradient.copy_(bucket.small[offset:offset + gradient.numel()].view(gradient.shape))
+            for gradient in part.exact:
+                gradient.copy_(part.small[offset:offset + gradient.numel()].view(gradient.shape))
                 offset += gradient.numel()
             self._add({"exact_elements": offset})
-        self._steps += bucket.last
-        bucket.begun.set_result(None)
-        if bucket.last and self._trial is not None and not self._trial.decided:
+        self._steps += part.last
+        part.bucket.part_done()
+        if part.last and self._trial is not None and not self._trial.decided:
             said = self._trial.step_ended(self._agree)
             if said and self._mean.rank == 0:
                 _log.warning(said)
@@ -238,15 +216,15 @@ class LatticeState:
                 if name in facts:
                     self._totals[name] = facts[name]
 
-    def _fail(self, buckets: Iterable[_Bucket], error: BaseException) -> None:
+    def _fail(self, parts: Iterable[Part], error: BaseException) -> None:
         """The end of this state: tells the other ranks, and everyone here who waits."""
         self._error = error
         self._engine.stop(error)
-        for bucket in buckets:
-            if bucket.round is not None:
-                bucket.round.abandon()
-                bucket.round = None
-            bucket.fail(error)
+        for part in parts:
+            if part.round is not None:
+                part.round.abandon()
+                part.round = None
+            part.bucket.fail(error)
 
     # -- for users -----------------------------------------------------------------------------------------------
 
@@ -296,9 +274,9 @@ class LatticeState:
             self._jobs.put(None)
 
 
-def _dispatch(owner: weakref.ref[LatticeState], jobs: queue.SimpleQueue[_Bucket | BaseException | None], watch: Watch) -> None:
+def _dispatch(owner: weakref.ref[LatticeState], jobs: queue.SimpleQueue[Part | BaseException | None], watch: Watch) -> None:
     """The dispatcher's thread; holds the state only while there is work, so that it can be collected."""
-    underway: list[_Bucket] = []
+    underway: list[Part] = []
     while (job := jobs.get()) is not None:
         state = owner()
         if state is None:
@@ -317,8 +295,8 @@ def _dispatch(owner: weakref.ref[LatticeState], jobs: queue.SimpleQueue[_Bucket 
     watch.left()
 
 
-def _turn(state: LatticeState, underway: list[_Bucket], last: bool) -> None:
-    """One more bucket: A of it, B of the one before, the rest of the one before that. At the end of a step all the rest."""
+def _turn(state: LatticeState, underway: list[Part], last: bool) -> None:
+    """One more part: A of it, B of the one before, the rest of the one before that. At the end of a step all the rest."""
     state._start(underway[-1])
     if len(underway) >= 2:
         state._advance(underway[-2])
@@ -343,7 +321,7 @@ def _staged(state: LatticeState, bucket: dist.GradBucket, buffer: torch.Tensor) 
                                    "memory, which has not been measured; it needs a process group with a CPU backend (gloo)")
         host = _host_copy(buffer)
     except Exception as error:  # noqa: BLE001
-        failed = _Bucket(buffer, bucket.is_last())
+        failed = Bucket(buffer)
         state._give_up(failed, error)
         return failed.future
     views, offset = [], 0
