@@ -166,7 +166,8 @@ coset_status coset_mean_allreduce(coset_mean *mean, const coset_span *spans, siz
 
 /* What is remembered of the tensors. save: *bytes is the room in buf on entry and what is needed on return; buf NULL only
  * asks. ARGUMENT if the room is too small or a round is under way. load replaces everything: CORRUPT or MISMATCH (other
- * options, size, seed or format) leaves it as it was. The same bytes fit all ranks. */
+ * options, size, seed or format) leaves it as it was. The same bytes fit all ranks. What a rank keeps for itself (a few
+ * coordinates of the last mean, which steer its steps) is not among them. */
 coset_status coset_mean_save(const coset_mean *mean, void *buf, size_t *bytes);
 coset_status coset_mean_load(coset_mean *mean, const void *buf, size_t bytes);
 

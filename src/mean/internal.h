@@ -51,6 +51,7 @@ struct coset_round {
 
 struct cst_protocol {
     const char *name;
+    bool dealt;  /* deals blocks to owners: few are cut smaller */
     bool blocks; /* works on rotated blocks: round->vector is loaded before begin, */
     bool keeps;  /* and keeps them rotated */
     /* Checks the options that concern it, at creation; NULL: none do. May set mean->settings. */

@@ -52,9 +52,30 @@ static coset_status take_tensors(coset_round *round)
         t->busy = true;
         round->tensors[i] = t;
         round->roots[i] = cst_stream_root_of(mean->seed, s->id, t->calls);
-        round->agreement = cst_tensor_hash(t, round->agreement);
     }
     return COSET_OK;
+}
+
+/* Tensors that are new are cut into blocks; where those are dealt to owners, in regard to all of the call. */
+static coset_status cut_tensors(coset_round *round)
+{
+    coset_mean *mean = round->mean;
+    uint32_t *block = malloc((round->nspans ? round->nspans : 1) * sizeof *block), size = CST_BLOCK;
+    coset_status status = block ? COSET_OK : COSET_ERR_MEMORY;
+    for (size_t i = 0; block && i < round->nspans; i++)
+        block[i] = round->tensors[i]->block;
+    if (block && mean->protocol->dealt)
+        size = cst_layout_choose(round->spans, block, round->nspans, mean->size);
+    for (size_t i = 0; !status && i < round->nspans; i++) {
+        if (!block[i] && !(size && cst_tensor_cut(round->tensors[i], size)))
+            status = COSET_ERR_MEMORY;
+        block[i] = round->tensors[i]->block;
+        round->agreement = cst_tensor_hash(round->tensors[i], round->agreement);
+    }
+    if (!status)
+        status = cst_layout_make(&round->layout, round->spans, block, round->nspans, &mean->error);
+    free(block);
+    return status;
 }
 
 static void release(coset_round *round)
@@ -87,7 +108,7 @@ static coset_status prepare(coset_round *round, const coset_span *spans)
     round->agreement = seed + round->nspans;
     coset_status status = take_tensors(round);
     if (!status)
-        status = cst_layout_make(&round->layout, round->spans, round->nspans, &mean->error);
+        status = cut_tensors(round);
     if (!status && mean->size > 1 && mean->protocol->blocks)
         status = cst_vector_load(&round->vector, mean->tools, &mean->pool, &round->layout, round->spans, round->nspans,
                                  round->roots, round->dtype, mean->protocol->keeps);
@@ -202,7 +223,7 @@ coset_status cst_mean_end(coset_round *round, coset_mean_report *report)
     for (size_t i = 0; i < round->nspans; i++) {
         round->tensors[i]->calls++;
         if (status)
-            round->tensors[i]->known = false;
+            cst_tensor_forget(round->tensors[i]);
     }
     if (!status && report) {
         round->report.coords = round->layout.coords;

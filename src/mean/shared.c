@@ -191,7 +191,7 @@ static void plan_all(cst_shared *s, cached_plan *cache)
  * little is left to chance. */
 static size_t slack(double coords, double per_coord, double deviations)
 {
-    return (size_t)((per_coord * coords + deviations * sqrt(coords)) / 8) + 64;
+    return (size_t)((per_coord * coords + deviations * sqrt(coords)) / 8) + 16;
 }
 
 typedef struct {
@@ -231,7 +231,7 @@ static void size_frames(cst_shared *s)
     for (int j = 0; j < s->options.rules.ranks; j++) {
         frame_load f = load_of(s, j);
         size_t up = CST_FRAME_HEADER + (4 + CST_CHECK_BYTES) * (size_t)f.blocks + (size_t)f.up;
-        size_t down = CST_FRAME_HEADER + (8 + CST_CHECK_BYTES) * (size_t)f.blocks + (size_t)f.down + 64;
+        size_t down = CST_FRAME_HEADER + (8 + CST_CHECK_BYTES) * (size_t)f.blocks + (size_t)f.down + 16;
         if (f.up_entropy > 0)
             up += (size_t)cst_stream_overhead(f.up_streamed) + slack(f.up_entropy, 0.003, 1);
         /* The owner's step follows the spread as measured; n - 1 differences per coordinate say how well it was known. */

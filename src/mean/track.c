@@ -9,7 +9,7 @@
 
 #include <stdlib.h>
 
-enum { RECORD = 27 }; /* id, calls, count: 8 bytes each; known, two margins: 1 */
+enum { RECORD = 28 }; /* id, calls, count: 8 bytes each; known, two margins, size of blocks: 1 */
 
 static void tensor_free(cst_tensor *t)
 {
@@ -70,19 +70,24 @@ cst_margins cst_margins_of(bool model)
     return (cst_margins){.reach = 16, .share = model ? 64 : 16};
 }
 
-static bool resize(cst_tensor *t, size_t count)
+void cst_tensor_forget(cst_tensor *t)
 {
-    uint32_t nblocks = cst_blocks_of(count);
-    cst_block_stat *stat = calloc(nblocks ? nblocks : 1, sizeof *stat);
-    if (!stat)
-        return false;
     free(t->stat);
-    t->stat = stat;
-    t->nblocks = nblocks;
-    t->count = count;
+    t->stat = NULL;
+    t->nblocks = t->block = 0;
     t->known = false;
     t->margins = cst_margins_of(false);
     cst_past_forget(&t->past);
+}
+
+bool cst_tensor_cut(cst_tensor *t, uint32_t block)
+{
+    uint32_t nblocks = cst_blocks_of(t->count, block);
+    t->stat = calloc(nblocks ? nblocks : 1, sizeof *t->stat);
+    if (!t->stat)
+        return false;
+    t->nblocks = nblocks;
+    t->block = block;
     return true;
 }
 
@@ -94,18 +99,15 @@ cst_tensor *cst_track_get(cst_track *track, uint64_t id, size_t count)
     cst_tensor *t = track->slots[i];
     if (t && t->count == count)
         return t;
-    if (t)
-        return resize(t, count) ? t : NULL;
-    t = calloc(1, sizeof *t);
-    if (!t)
-        return NULL;
-    t->id = id;
-    if (!resize(t, count)) {
-        free(t);
-        return NULL;
+    if (!t) {
+        t = track->slots[i] = calloc(1, sizeof *t);
+        if (!t)
+            return NULL;
+        t->id = id;
+        track->used++;
     }
-    track->slots[i] = t;
-    track->used++;
+    cst_tensor_forget(t);
+    t->count = count;
     return t;
 }
 
@@ -116,7 +118,8 @@ cst_tensor *cst_track_find(const cst_track *track, uint64_t id)
 
 uint64_t cst_tensor_hash(const cst_tensor *t, uint64_t seed)
 {
-    uint64_t head[5] = {t->id, t->calls, t->count, t->known, (uint64_t)t->margins.reach << 8 | t->margins.share};
+    uint64_t margins = (uint64_t)t->margins.reach << 8 | t->margins.share;
+    uint64_t head[5] = {t->id, t->calls, t->count, t->known, margins << 16 | t->block};
     uint64_t h = seed;
     for (int i = 0; i < 5; i++)
         h = (h ^ head[i]) * 0xD6E8FEB86659FD93u + (h >> 31);
@@ -150,6 +153,7 @@ static void tensor_write(cst_writer *w, const cst_tensor *t)
     cst_put(w, t->known, 1);
     cst_put(w, t->margins.reach, 1);
     cst_put(w, t->margins.share, 1);
+    cst_put(w, t->block / CST_UNIT, 1);
     for (uint32_t b = 0; t->known && b < t->nblocks; b++) {
         cst_put(w, t->stat[b].s2, 2);
         cst_put(w, t->stat[b].r2, 2);
@@ -186,11 +190,13 @@ static bool tensor_read(cst_reader *r, cst_track *track, bool *no_memory)
     unsigned known = cst_get8(r);
     cst_margins margins = {.reach = (uint8_t)cst_get8(r)};
     margins.share = (uint8_t)cst_get8(r);
+    uint32_t block = CST_UNIT * cst_get8(r);
+    bool power_of_two = block && (block & (block - 1)) == 0;
     /* A known tensor brings four bytes per block, so its size is bounded by the buffer before memory is asked for. */
-    if (r->bad || known > 1 || count / CST_BLOCK > UINT32_MAX / 2)
+    if (r->bad || known > 1 || (known && !power_of_two) || block > CST_BLOCK || count / CST_UNIT > UINT32_MAX / 2)
         return false;
     size_t left = (size_t)(r->end - r->at);
-    if (known && cst_blocks_of((size_t)count) > left / 4)
+    if (known && cst_blocks_of((size_t)count, block) > left / 4)
         return false;
     if (!known)
         count = 0; /* nothing is remembered but the calls: the size comes back with the next call */
@@ -203,8 +209,13 @@ static bool tensor_read(cst_reader *r, cst_track *track, bool *no_memory)
     if (track->used == before)
         return false; /* the same id twice */
     t->calls = calls;
+    if (known && !cst_tensor_cut(t, block)) {
+        *no_memory = true;
+        return false;
+    }
     t->known = known;
-    t->margins = margins;
+    if (known)
+        t->margins = margins;
     for (uint32_t b = 0; known && b < t->nblocks; b++) {
         t->stat[b].s2 = cst_get16(r);
         t->stat[b].r2 = cst_get16(r);

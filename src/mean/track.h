@@ -31,11 +31,12 @@ typedef struct {
 typedef struct {
     uint64_t id;
     uint64_t calls;
-    size_t count; /* coordinates */
+    size_t count;   /* coordinates */
+    uint32_t block; /* coordinates of a whole one, 128 to 4096; 0: not cut yet */
     uint32_t nblocks;
-    bool known; /* stat holds measurements */
-    bool busy;  /* in a call that has not ended */
-    cst_block_stat *stat;
+    bool known;           /* stat holds measurements */
+    bool busy;            /* in a call that has not ended */
+    cst_block_stat *stat; /* NULL: not cut yet */
     cst_margins margins;
     cst_past past; /* this rank's own */
 } cst_tensor;
@@ -46,10 +47,14 @@ typedef struct {
 } cst_track;
 
 void cst_track_free(cst_track *track);
-/* The tensor, made if it is new, reset (but for its count of calls) if its size has changed. NULL: no memory. */
+/* The tensor, made if it is new, forgotten (but for its count of calls) if its size has changed. NULL: no memory. */
 cst_tensor *cst_track_get(cst_track *track, uint64_t id, size_t count);
 /* The tensor if it is there; NULL. */
 cst_tensor *cst_track_find(const cst_track *track, uint64_t id);
+/* Nothing is known of it any more, but its count of calls. */
+void cst_tensor_forget(cst_tensor *tensor);
+/* Into blocks of `block` coordinates; once, before its first call. False: no memory. */
+bool cst_tensor_cut(cst_tensor *tensor, uint32_t block);
 /* To begin with. The spread of a model, whose mean is far larger, is known less from its vectors alone. */
 cst_margins cst_margins_of(bool model);
 /* After a call: whether moduli did not reach, whether steps were too coarse; `light`: the tensor is so small a part of the

@@ -10,7 +10,7 @@
 
 enum { DIM = 5 * 4096 + 1000 };
 
-static const double next_to_nothing = 0.7; /* bits of both phases per coordinate: headers, checks */
+static const double next_to_nothing = 1.6; /* bits of both phases per coordinate: headers, checks of small blocks */
 
 static field *alike(int ranks, double mean)
 {
@@ -37,7 +37,7 @@ static void exact_and_cheap(void **state)
             field_result r = field_average(f);
             assert_true(r.identical);
             assert_true(is_exact(f));
-            assert_true(r.bits < (call == 0 ? 2 : next_to_nothing)); /* a sketch is worth it for larger tensors */
+            assert_true(r.bits < (call == 0 ? 3 : next_to_nothing)); /* a sketch is worth it for larger tensors */
             assert_int_equal(r.report.transfers, call == 0 ? 4 : 2);
             assert_int_equal(r.report.exact, 0);
             field_fill(f, FIELD_GAUSS, scale[i % 3], 0);
