@@ -96,7 +96,7 @@ typedef struct {
     uint64_t refined;         /* blocks whose step turned out too coarse and was refined */
     uint64_t exact;           /* blocks sent exactly: not finite, or too small to be worth a code */
     int plain;                /* 1: everything was sent exactly, since the link is faster than the codecs */
-    double transfer_s;        /* coset_mean_allreduce: seconds in transfers; the rest of its time is the codec's */
+    double codec_s;           /* seconds of encoding and decoding on this rank, the wait for transfers not counted */
 } coset_mean_report;
 #define COSET_MEAN_REPORT_INIT {sizeof(coset_mean_report), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
@@ -154,6 +154,9 @@ coset_status coset_mean_last_error(const coset_mean *mean, coset_error *out);
 
 /* begin, the loop over coset's collectives, end. Collective; blocking. On an error of its own (MISMATCH, CORRUPT, MEMORY)
  * the communicator is aborted, so that no other rank waits.
+ *
+ * A call of more than two million coordinates is cut into several (tensors into pieces with ids of their own), and over a
+ * network one is coded while others are on the wire.
  *
  * Where several ranks share a host (several hosts, as many ranks on each), the protocols sharded-star and homomorphic are exact
  * inside the hosts and compressed between them: the vectors that are compressed are then the hosts' means, each rank of a

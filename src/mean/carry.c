@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mean/carry.h"
 
-#include "base/clock.h"
 #include "base/error.h"
 #include "coll/collective.h"
 #include "comm/request.h"
 #include "mean/internal.h"
 #include "mean/public.h"
+#include "mean/cuts.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static cst_operation operation(coset_comm *comm, cst_kind kind, const void *send, void *recv, size_t count,
                                coset_dtype dtype, int peer)
@@ -20,45 +21,91 @@ static cst_operation operation(coset_comm *comm, cst_kind kind, const void *send
     return op;
 }
 
-static coset_status collective(coset_comm *comm, cst_kind kind, const coset_xfer *x, size_t count)
-{
-    cst_operation op = operation(comm, kind, x->send, x->recv, count, x->unit, -1);
-    return cst_comm_run(comm, &op);
-}
+/*
+ * Segments under way. While one is encoded or decoded here, the transfers of the others move: the progress thread carries
+ * them. Segments are served in turn, oldest first, so every rank starts the same transfers in the same order; how many a
+ * segment needs (repairs) the ranks know alike.
+ *
+ * Where ranks share memory a transfer is over as soon as it begins, and a second thread would only take the core from the
+ * encoder: there one segment at a time, on the caller's stack.
+ */
+#define IN_FLIGHT 3
 
-/* All messages of a transfer at once; waits for every one that was started, also after a failure. */
-static coset_status route(coset_comm *comm, const coset_xfer *x)
+typedef struct {
+    coset_round *round;
+    coset_xfer xfer;
+    coset_request **requests; /* of the transfer under way */
+    size_t nrequests;
+} flight;
+
+typedef struct {
+    coset_mean *mean;
+    coset_comm *comm;
+    coset_dtype dtype;
+    cst_cuts segments;
+    size_t begun;              /* segments */
+    flight flights[IN_FLIGHT]; /* a queue: `count` of them from `oldest` on */
+    size_t oldest, count, depth;
+    coset_mean_report report;
+} pipeline;
+
+static coset_status start(pipeline *p, flight *f, const cst_operation *op)
 {
-    coset_request **requests = calloc(x->nroutes ? x->nroutes : 1, sizeof(coset_request *));
-    if (!requests)
-        return COSET_ERR_MEMORY;
-    coset_status status = COSET_OK;
-    for (size_t i = 0; !status && i < x->nroutes; i++) {
-        const coset_route *m = &x->routes[i];
-        cst_operation op =
-            operation(comm, m->recv ? CST_RECV : CST_SEND, m->send, m->recv, m->bytes, COSET_U8, m->peer);
-        status = cst_comm_start(comm, &op, &requests[i]);
-    }
-    for (size_t i = 0; i < x->nroutes; i++) {
-        if (!requests[i])
-            continue;
-        coset_status one = cst_request_wait(requests[i], CST_NEVER);
-        status = status ? status : one;
-        cst_request_free(requests[i]);
-    }
-    free(requests);
+    coset_status status = cst_comm_start(p->comm, op, &f->requests[f->nrequests]);
+    f->nrequests += !status;
     return status;
 }
 
-static coset_status carry(coset_comm *comm, const coset_xfer *x)
+static coset_status collective(pipeline *p, flight *f, cst_kind kind, size_t count)
 {
+    const coset_xfer *x = &f->xfer;
+    cst_operation op = operation(p->comm, kind, x->send, x->recv, count, x->unit, -1);
+    return p->depth == 1 ? cst_comm_run(p->comm, &op) : start(p, f, &op);
+}
+
+/* All messages of a transfer at once. */
+static coset_status route(pipeline *p, flight *f)
+{
+    coset_status status = COSET_OK;
+    for (size_t i = 0; !status && i < f->xfer.nroutes; i++) {
+        const coset_route *m = &f->xfer.routes[i];
+        cst_operation op =
+            operation(p->comm, m->recv ? CST_RECV : CST_SEND, m->send, m->recv, m->bytes, COSET_U8, m->peer);
+        status = start(p, f, &op);
+    }
+    return status;
+}
+
+static coset_status launch(pipeline *p, flight *f)
+{
+    const coset_xfer *x = &f->xfer;
+    size_t most = x->kind == COSET_XFER_ROUTE ? x->nroutes : 1;
+    f->nrequests = 0;
+    f->requests = most ? calloc(most, sizeof(coset_request *)) : NULL;
+    if (most && !f->requests)
+        return COSET_ERR_MEMORY;
     switch (x->kind) {
-    case COSET_XFER_ALLTOALL: return collective(comm, CST_ALLTOALL, x, x->bytes);
-    case COSET_XFER_ALLGATHER: return collective(comm, CST_ALLGATHER, x, x->bytes);
-    case COSET_XFER_SUM_WRAP: return collective(comm, CST_ALLREDUCE, x, x->bytes / coset_dtype_size(x->unit));
-    case COSET_XFER_ROUTE: return route(comm, x);
+    case COSET_XFER_ALLTOALL: return collective(p, f, CST_ALLTOALL, x->bytes);
+    case COSET_XFER_ALLGATHER: return collective(p, f, CST_ALLGATHER, x->bytes);
+    case COSET_XFER_SUM_WRAP: return collective(p, f, CST_ALLREDUCE, x->bytes / coset_dtype_size(x->unit));
+    case COSET_XFER_ROUTE: return route(p, f);
     default: return COSET_OK;
     }
+}
+
+/* Until every request that was started has ended, also after a failure. */
+static coset_status land(flight *f)
+{
+    coset_status status = COSET_OK;
+    for (size_t i = 0; i < f->nrequests; i++) {
+        coset_status one = cst_request_wait(f->requests[i], CST_NEVER);
+        status = status ? status : one;
+        cst_request_free(f->requests[i]);
+    }
+    free(f->requests);
+    f->requests = NULL;
+    f->nrequests = 0;
+    return status;
 }
 
 /* An error that only this rank knows of: the others must not wait for its next transfer. */
@@ -67,6 +114,87 @@ static coset_status give_up(coset_mean *mean, coset_comm *comm, coset_status sta
     coset_error why = COSET_ERROR_INIT;
     cst_mean_last_error(mean, &why);
     cst_comm_fail(comm, status, why.peer, UINT64_MAX, "compressed mean: %s", why.text);
+    return status;
+}
+
+/* Takes in what the segment has received and sends what it asks for next. */
+static coset_status advance(pipeline *p, flight *f)
+{
+    coset_status status = cst_mean_next(f->round, &f->xfer);
+    return status ? give_up(p->mean, p->comm, status) : launch(p, f);
+}
+
+static coset_status begin_segment(pipeline *p)
+{
+    const size_t *first = p->segments.first + p->begun;
+    flight *f = &p->flights[(p->oldest + p->count) % IN_FLIGHT];
+    *f = (flight){.xfer = COSET_XFER_INIT};
+    coset_status status =
+        cst_mean_begin(p->mean, p->segments.spans + first[0], first[1] - first[0], p->dtype, &f->round);
+    if (status)
+        return give_up(p->mean, p->comm, status);
+    p->begun++;
+    p->count++;
+    return advance(p, f);
+}
+
+static void add_report(coset_mean_report *sum, const coset_mean_report *r)
+{
+    double share = (double)r->coords / (double)(sum->coords + r->coords + (sum->coords + r->coords == 0));
+    sum->spread2 += share * (r->spread2 - sum->spread2);
+    sum->mean2 += share * (r->mean2 - sum->mean2);
+    sum->predicted_excess += share * (r->predicted_excess - sum->predicted_excess);
+    sum->coords += r->coords;
+    sum->bits_sent += r->bits_sent;
+    sum->bits_received += r->bits_received;
+    sum->transfers = r->transfers > sum->transfers ? r->transfers : sum->transfers;
+    sum->repaired += r->repaired;
+    sum->corrected += r->corrected;
+    sum->refined += r->refined;
+    sum->exact += r->exact;
+    sum->plain |= r->plain;
+    sum->codec_s += r->codec_s;
+}
+
+static coset_status end_segment(pipeline *p, flight *f)
+{
+    coset_mean_report r = COSET_MEAN_REPORT_INIT;
+    coset_status status = cst_mean_end(f->round, &r);
+    f->round = NULL;
+    if (!status)
+        add_report(&p->report, &r);
+    return status;
+}
+
+/* The oldest segment's transfer has to end; then it goes on, behind the others, or is complete. */
+static coset_status serve_oldest(pipeline *p)
+{
+    flight *f = &p->flights[p->oldest];
+    coset_status status = land(f);
+    if (!status && f->xfer.kind != COSET_XFER_DONE)
+        status = advance(p, f);
+    if (status)
+        return status;
+    flight now = *f;
+    p->oldest = (p->oldest + 1) % IN_FLIGHT;
+    p->count--;
+    if (now.xfer.kind == COSET_XFER_DONE)
+        return end_segment(p, &now);
+    p->flights[(p->oldest + p->count++) % IN_FLIGHT] = now;
+    return COSET_OK;
+}
+
+static coset_status run(pipeline *p)
+{
+    coset_status status = COSET_OK;
+    while (!status && (p->count || p->begun < p->segments.count))
+        status = p->count < p->depth && p->begun < p->segments.count ? begin_segment(p) : serve_oldest(p);
+    /* after a failure: nothing may move any more when the buffers go */
+    for (; p->count; p->count--, p->oldest = (p->oldest + 1) % IN_FLIGHT) {
+        flight *f = &p->flights[p->oldest];
+        land(f);
+        cst_mean_end(f->round, NULL);
+    }
     return status;
 }
 
@@ -83,22 +211,19 @@ static coset_status by_hosts(coset_mean *mean, const coset_span *spans, size_t n
 coset_status cst_mean_allreduce(coset_mean *mean, const coset_span *spans, size_t nspans, coset_dtype dtype,
                                 coset_comm *comm, coset_mean_report *report)
 {
-    coset_round *round;
     if (mean->hosts && cst_mean_hosts_possible(comm))
         return by_hosts(mean, spans, nspans, dtype, comm, report);
-    coset_status status = cst_mean_begin(mean, spans, nspans, dtype, &round);
+    pipeline p = {.mean = mean, .comm = comm, .dtype = dtype};
+    size_t length = mean->protocol->segments ? cst_cut_length(mean->size) : 0;
+    coset_status status = cst_cuts_make(&p.segments, spans, nspans, dtype, length);
     if (status)
         return give_up(mean, comm, status);
-    coset_xfer x = COSET_XFER_INIT;
-    do {
-        status = cst_mean_next(round, &x);
-        uint64_t before = cst_now_ns();
-        if (status)
-            give_up(mean, comm, status);
-        else
-            status = carry(comm, &x);
-        round->report.transfer_s += (double)(cst_now_ns() - before) * 1e-9;
-    } while (!status && x.kind != COSET_XFER_DONE);
-    coset_status ended = cst_mean_end(round, report);
-    return status ? status : ended;
+    p.depth = comm->control || p.segments.count == 1 ? 1 : IN_FLIGHT;
+    status = run(&p);
+    cst_cuts_free(&p.segments);
+    if (status || !report)
+        return status;
+    size_t size = p.report.struct_size = report->struct_size;
+    memcpy(report, &p.report, size < sizeof p.report ? size : sizeof p.report);
+    return COSET_OK;
 }

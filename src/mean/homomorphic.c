@@ -640,6 +640,7 @@ static coset_status configure(coset_mean *mean, const coset_mean_options *o, cos
 
 const cst_protocol cst_homomorphic = {
     .name = "homomorphic",
+    .segments = true,
     .blocks = true,
     .keeps = true,
     .configure = configure,

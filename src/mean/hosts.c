@@ -238,15 +238,14 @@ typedef struct {
     work *w;
     coset_mean_report *report;
     coset_error *why;
-    double inside_s; /* in transfers inside the host */
+    double copying_s;
 } run;
 
-static coset_status timed(coset_status (*phase)(const work *), run *r)
+static void copy_parts(run *r, bool in)
 {
     uint64_t before = cst_now_ns();
-    coset_status status = phase(r->w);
-    r->inside_s += (double)(cst_now_ns() - before) * 1e-9;
-    return status;
+    each_part(r->w, in);
+    r->copying_s += (double)(cst_now_ns() - before) * 1e-9;
 }
 
 static coset_status run_phases(coset_comm *c, uint64_t sequence, void *arg)
@@ -258,17 +257,17 @@ static coset_status run_phases(coset_comm *c, uint64_t sequence, void *arg)
     if (status == COSET_OK)
         status = settle(r->hosts, c, r->why);
     if (status == COSET_OK) {
-        each_part(r->w, true);
-        status = timed(sum_inside, r);
+        copy_parts(r, true);
+        status = sum_inside(r->w);
     }
     if (status == COSET_OK)
         status = mean_between(r->hosts, r->w, r->report, r->why);
     if (status == COSET_OK)
-        status = timed(gather_inside, r);
+        status = gather_inside(r->w);
     if (status != COSET_OK)
         return cst_hier_fail(c, sequence, status, r->why->text);
-    each_part(r->w, false);
-    r->report->transfer_s += r->inside_s;
+    copy_parts(r, false);
+    r->report->codec_s += r->copying_s;
     return COSET_OK;
 }
 

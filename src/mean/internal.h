@@ -52,6 +52,7 @@ struct coset_round {
 struct cst_protocol {
     const char *name;
     bool dealt;  /* deals blocks to owners: few are cut smaller */
+    bool segments; /* works block by block, and may be cut into calls of some of them (cuts.h) */
     bool blocks; /* works on rotated blocks: round->vector is loaded before begin, */
     bool keeps;  /* and keeps them rotated */
     /* Checks the options that concern it, at creation; NULL: none do. May set mean->settings. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A call: begin, next, end, whatever the protocol. */
+#include "base/clock.h"
 #include "base/error.h"
 #include "cpu/fpmode.h"
 #include "kernels/flush.h"
@@ -119,9 +120,15 @@ static coset_status prepare(coset_round *round, const coset_span *spans)
     return status;
 }
 
+static double seconds_since(uint64_t start)
+{
+    return (double)(cst_now_ns() - start) * 1e-9;
+}
+
 coset_status cst_mean_begin(coset_mean *mean, const coset_span *spans, size_t nspans, coset_dtype dtype,
                             coset_round **out)
 {
+    uint64_t start = cst_now_ns();
     cst_error_clear(&mean->error);
     coset_status status = cst_mean_check_spans(mean, spans, nspans, dtype);
     if (status)
@@ -140,6 +147,7 @@ coset_status cst_mean_begin(coset_mean *mean, const coset_span *spans, size_t ns
     }
     mean->calls++;
     mean->open++;
+    round->report.codec_s = seconds_since(start);
     *out = round;
     return COSET_OK;
 }
@@ -192,6 +200,7 @@ coset_status cst_mean_next(coset_round *round, coset_xfer *xfer)
     if (round->status)
         return round->status;
     if (!round->finished) {
+        uint64_t start = cst_now_ns();
         if (round->mean->size == 1 || round->layout.coords == 0) {
             copy_inputs(round);
         } else {
@@ -207,6 +216,7 @@ coset_status cst_mean_next(coset_round *round, coset_xfer *xfer)
         if (round->status)
             return round->status;
         round->finished = x.kind == COSET_XFER_DONE;
+        round->report.codec_s += seconds_since(start);
     }
     size_t size = xfer->struct_size;
     x.struct_size = size;

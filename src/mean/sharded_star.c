@@ -629,6 +629,7 @@ static coset_status star_next(coset_round *round, coset_xfer *xfer)
 const cst_protocol cst_sharded_star = {
     .name = "sharded-star",
     .dealt = true,
+    .segments = true,
     .blocks = true,
     .begin = star_begin,
     .next = star_next,

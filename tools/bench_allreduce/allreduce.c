@@ -69,6 +69,8 @@ static void parse(bench *b, int argc, char **argv)
         TOOL_TEXT("codec", 0, "C", "lattice, lattice:e8, eden, qsgd, ... (none: exact)", &b->codec.codec),
         TOOL_REAL("bits", 0, "B", "codec: bits per coordinate and phase", &b->codec.bits, 0, 64),
         TOOL_REAL("budget", 0, "E", "codec: excess over the sampling variance (0.05)", &b->codec.budget, 0, 1e9),
+        TOOL_TEXT("protocol", 0, "P", "codec: sharded-star, homomorphic, ... (sharded-star)", &b->codec.protocol),
+        TOOL_REAL("link", 0, "G", "codec: least time on a link of G 10^9 bytes/s (fewest bits)", &b->codec.link, 0, 1e6),
         TOOL_REAL("mean", 0, "R", "codec: common mean of R spreads per coordinate (0)", &b->codec.mean, -1e9, 1e9),
         TOOL_CHOICE("dist", 0, "D", "codec: gauss, t3 or spike (gauss)", &b->codec.distribution, tool_distributions),
         TOOL_CHOICE("memory", 0, "coset|malloc", "buffers of coset_alloc or of malloc (coset)", &b->memory,

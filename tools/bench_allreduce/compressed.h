@@ -13,7 +13,6 @@ typedef struct {
     coset_dtype dtype;
     void *input; /* this rank's vector, of dtype */
     size_t count;
-    double codec_s;           /* time of the last operation that was not transfers */
     coset_mean_report report; /* of the last operation */
 } compressed;
 
@@ -25,8 +24,9 @@ typedef struct {
 } compressed_quality;
 
 typedef struct {
-    const char *codec, *distribution;
+    const char *codec, *protocol, *distribution;
     double bits, budget, mean;
+    double link; /* > 0: the objective is time on a link of so many 10^9 bytes per second */
 } compressed_options;
 
 /* Exits with 2 after one line if the options make no sense for `ranks`. Before ranks are started. */

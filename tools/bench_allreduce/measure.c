@@ -215,7 +215,7 @@ static int verify(const measurement *m, figures *out)
 
 static double codec_time(const measurement *m)
 {
-    return m->codec->codec_s;
+    return m->codec->report.codec_s;
 }
 
 /* What the codec alone takes, and how good its last estimate is. */
