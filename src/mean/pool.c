@@ -35,9 +35,9 @@ void *cst_pool_get(cst_pool *pool, size_t bytes)
         pool->kept[best] = NULL;
         return ptr;
     }
-    if (bytes > SIZE_MAX - 2 * PREFIX)
+    if (bytes > SIZE_MAX / 2 - 2 * PREFIX)
         return NULL;
-    size_t all = cst_round_up(bytes + PREFIX, PREFIX);
+    size_t all = cst_round_up(bytes + bytes / 8 + PREFIX, PREFIX); /* frames vary by a few percent from call to call */
     char *ptr = aligned_alloc(PREFIX, all);
     if (!ptr)
         return NULL;
