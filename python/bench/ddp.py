@@ -5,6 +5,7 @@ Started by torchrun, or by hosts.sh between hosts of a given bandwidth. "compute
 maximum over ranks, processor time (of all threads of a process) the mean; with other work on the machine the latter says more.
 """
 import argparse
+import json
 import os
 import statistics
 import time
@@ -44,6 +45,12 @@ def wrapped(hook: str, bucket_mb: float):
     return ddp, state
 
 
+def text(hook: str, median_ms: float, min_ms: float, processor_ms: float, bits_per_coord_sent: float = 32,
+         repaired: int = 0) -> str:
+    line = f"{hook:16} median {median_ms:8.1f} ms  min {min_ms:8.1f} ms  processor {processor_ms:8.1f} ms"
+    return line + (f"  {bits_per_coord_sent:.2f} bits/coord sent, repaired {repaired}" if bits_per_coord_sent < 32 else "")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--hooks", default="compute,none,fp16,lattice,powersgd")
@@ -51,6 +58,7 @@ def main() -> None:
     parser.add_argument("--warmup", type=int, default=4)
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--bucket-mb", type=float, default=25)
+    parser.add_argument("--json", action="store_true", help="one object per line")
     options = parser.parse_args()
     torch.set_num_threads(1)
     dist.init_process_group(os.environ.get("BACKEND", "gloo"))
@@ -77,11 +85,11 @@ def main() -> None:
     dist.all_reduce(cpu)
     if dist.get_rank() == 0:
         for (hook, (_, state)), row, own in zip(runs.items(), table.tolist(), cpu.tolist(), strict=True):
-            facts = state.report() if state else {}
-            print(f"{hook:16} median {1e3 * statistics.median(row):8.1f} ms  min {1e3 * min(row):8.1f} ms"
-                  f"  processor {1e3 * statistics.median(own):8.1f} ms"
-                  + (f"  {facts['bits_per_coord_sent']:.2f} bits/coord sent, repaired {facts['repaired']}" if facts else ""),
-                  flush=True)
+            facts = {"hook": hook, "median_ms": 1e3 * statistics.median(row), "min_ms": 1e3 * min(row),
+                     "processor_ms": 1e3 * statistics.median(own)}
+            if state is not None:
+                facts |= {name: state.report()[name] for name in ("bits_per_coord_sent", "repaired")}
+            print(json.dumps(facts) if options.json else text(**facts), flush=True)
     dist.destroy_process_group()
 
 
