@@ -124,8 +124,17 @@ cst_plan cst_plan_mean(const cst_owner *o, const cst_block_now *b, double d2)
     for (int u = 0; u < s->options.rules.ranks; u++)
         if (b->g->step[u] > 0 && b->g->code[u] != CST_CODE_E8)
             up = CST_CODE_Z;
-    return cst_plan_down(&s->options.rules, b->s2 * share, b->r2 * share, b->mean_error, d2, up,
-                         b->largest_step / sqrt(factor));
+    cst_plan_rules rules = s->options.rules;
+    double step = b->largest_step / sqrt(factor);
+    cst_plan p = cst_plan_down(&rules, b->s2 * share, b->r2 * share, b->mean_error, d2, up, step);
+    const cst_block_plan *ahead = &s->plan[b->g->block];
+    if (p.code != CST_CODE_ENTROPY || ahead->kind != CST_PLAN_CODED || ahead->down.code == CST_CODE_ENTROPY)
+        return p;
+    /* A stream that the frame has no room for has to save more than what it takes beside the codes. */
+    const double worth = 0.25;
+    rules.may &= ~(unsigned)CST_MAY_ENTROPY;
+    cst_plan modulo = cst_plan_down(&rules, b->s2 * share, b->r2 * share, b->mean_error, d2, up, step);
+    return modulo.bits < p.bits + worth ? modulo : p;
 }
 
 static bool code_with_error(const cst_mean_coding *c)

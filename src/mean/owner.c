@@ -389,7 +389,7 @@ static void begin_rate_control(group_work *w, size_t capacity)
             entropy += s->layout->blocks[b].n, streamed++;
     }
     double side = CST_FRAME_HEADER + (8.0 + CST_CHECK_BYTES) * (o->end - o->first) + cst_stream_overhead(streamed);
-    w->room = fmax(8 * ((double)capacity - side) - sqrt(entropy), 0);
+    w->room = fmax(8 * ((double)capacity - side) - 3 * sqrt(entropy), 0);
 }
 
 static void close_frame(cst_owner *o, const group_work *w, size_t declared)

@@ -291,7 +291,7 @@ static void fit_steps(const cst_sender *s, uint32_t first, uint32_t end, size_t 
         const cst_block *block = &s->shared->layout->blocks[b];
         room -= (double)cst_block_bytes(s->desc[b], block->n, block->count, s->shared->options.element[0]);
     }
-    double over = (bits + sqrt(coords) - 8 * room) / coords;
+    double over = (bits + 3 * sqrt(coords) - 8 * room) / coords;
     if (over <= 0 && s->shared->options.bits <= 0)
         return;
     double factor = cst_exp2(fmin(fmax(over, -0.14), 0.14)); /* bits that are given are used */

@@ -233,14 +233,14 @@ static void size_frames(cst_shared *s)
         size_t up = CST_FRAME_HEADER + (4 + CST_CHECK_BYTES) * (size_t)f.blocks + (size_t)f.up;
         size_t down = CST_FRAME_HEADER + (8 + CST_CHECK_BYTES) * (size_t)f.blocks + (size_t)f.down + 16;
         if (f.up_entropy > 0)
-            up += (size_t)cst_stream_overhead(f.up_streamed) + slack(f.up_entropy, 0.003, 1);
+            up += (size_t)cst_stream_overhead(f.up_streamed) + slack(f.up_entropy, 0.003, 3);
         /* The owner's step follows the spread as measured; n - 1 differences per coordinate say how well it was known. */
         double coded = f.down_entropy + f.down_modulo, measured = 4 / sqrt(s->options.rules.ranks - 1.0);
         double drift = !s->options.fresh ? 0.004 : s->options.rules.ranks < 16 ? 0.03 : 0.015;
         if (coded > 0)
             down += (size_t)cst_stream_overhead(f.down_streamed) + slack(coded, drift, measured);
         if (f.down_entropy > 0)
-            down += slack(f.down_entropy, 0, 1);
+            down += slack(f.down_entropy, 0, 3);
         if (f.down_modulo > 0)
             down += slack(f.down_modulo, 0.006, 5);
         s->up_bytes = up > s->up_bytes ? up : s->up_bytes;
