@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coset_mean_allreduce over the threads transport: the same bits on all ranks, tensors of many sizes in one call, in place
+/* coset_mean_allreduce over the threads transport, and tcp: the same bits on all ranks, tensors of many sizes in one call, in place
  * and not, every float type; the report; a rank that differs. */
 #include "unit.h"
 
@@ -16,6 +16,7 @@ static const size_t counts[TENSORS] = {600000, 1, 0, 300000, 131};
 
 typedef struct {
     coset_comm *comm;
+    const coset_unique_id *id; /* NULL: comm is there; else it is made over tcp */
     int rank;
     coset_dtype dtype;
     coset_mean_options options;
@@ -46,6 +47,10 @@ static void *run_rank(void *arg)
     rank_work *w = arg;
     coset_mean *mean = NULL;
     coset_error why = COSET_ERROR_INIT;
+    coset_comm_options tcp = COSET_COMM_OPTIONS_INIT;
+    tcp.transport = "tcp";
+    if (w->id && coset_comm_create_id(w->id, w->rank, RANKS, &tcp, &w->comm, &why))
+        fail_msg("rank %d: %s", w->rank, why.text);
     w->status = coset_mean_create(w->rank, RANKS, &w->options, &mean, &why);
     size_t n = total(), width = coset_dtype_size(w->dtype);
     uint8_t *x = malloc(n * width), *y = malloc(n * width);
@@ -83,13 +88,15 @@ static void *run_rank(void *arg)
     return NULL;
 }
 
-static void run_all(rank_work w[RANKS], coset_dtype dtype)
+static void run_all(rank_work w[RANKS], coset_dtype dtype, const coset_unique_id *id)
 {
-    coset_comm *comms[RANKS];
+    coset_comm *comms[RANKS] = {NULL};
     pthread_t threads[RANKS];
-    assert_int_equal(coset_comm_create_threads(RANKS, NULL, comms, NULL), COSET_OK);
+    if (!id)
+        assert_int_equal(coset_comm_create_threads(RANKS, NULL, comms, NULL), COSET_OK);
     for (int r = 0; r < RANKS; r++) {
         w[r].comm = comms[r];
+        w[r].id = id;
         w[r].rank = r;
         w[r].dtype = dtype;
         w[r].out = calloc(total(), sizeof(float));
@@ -98,7 +105,7 @@ static void run_all(rank_work w[RANKS], coset_dtype dtype)
     for (int r = 0; r < RANKS; r++)
         pthread_join(threads[r], NULL);
     for (int r = 0; r < RANKS; r++)
-        coset_comm_destroy(comms[r]);
+        coset_comm_destroy(w[r].comm);
 }
 
 static void free_all(rank_work w[RANKS])
@@ -112,7 +119,7 @@ static void check_mean(coset_dtype dtype)
     rank_work w[RANKS] = {{0}};
     for (int r = 0; r < RANKS; r++)
         w[r].options = (coset_mean_options)COSET_MEAN_OPTIONS_INIT;
-    run_all(w, dtype);
+    run_all(w, dtype, NULL);
     double error = 0, spread = 0;
     for (size_t i = 0; i < total(); i++) {
         double mean = 0;
@@ -146,25 +153,42 @@ static void mean_of_f64(void **state)
     check_mean(COSET_F64);
 }
 
-/* Payload that the transport counted beside what the reports say, within 1 %. (Where ranks read each other's memory, what
- * is read counts as sent by its owner, and nothing as received.) */
-static void bytes_on_the_wire_are_those_reported(void **state)
+/* Bytes that the transport counted beside what the reports say, within 1 %. (Where ranks read each other's memory, what
+ * is read counts as sent by its owner, and nothing as received; over sockets both directions count, with headers.) */
+static void check_bytes(const coset_unique_id *id)
 {
-    (void)state;
     rank_work w[RANKS] = {{0}};
     for (int r = 0; r < RANKS; r++)
         w[r].options = (coset_mean_options)COSET_MEAN_OPTIONS_INIT;
-    run_all(w, COSET_F32);
+    run_all(w, COSET_F32, id);
     for (int r = 0; r < RANKS; r++) {
         assert_int_equal(w[r].status, COSET_OK);
+        if (id) {
+            w[r].stats.sent_bytes = w[r].stats.wire_sent_bytes;
+            w[r].stats.received_bytes = w[r].stats.wire_received_bytes;
+        }
         printf("rank %d: %llu bytes sent, %llu received; reported %.0f, %.0f\n", r,
                (unsigned long long)w[r].stats.sent_bytes, (unsigned long long)w[r].stats.received_bytes, w[r].sent / 8,
                w[r].received / 8);
         assert_true(fabs((double)w[r].stats.sent_bytes / (w[r].sent / 8) - 1) < 0.01);
-        if (w[r].stats.received_bytes)
+        if (id || w[r].stats.received_bytes)
             assert_true(fabs((double)w[r].stats.received_bytes / (w[r].received / 8) - 1) < 0.01);
     }
     free_all(w);
+}
+
+static void bytes_on_the_wire_are_those_reported(void **state)
+{
+    (void)state;
+    check_bytes(NULL);
+}
+
+static void over_sockets_too(void **state)
+{
+    (void)state;
+    coset_unique_id id;
+    assert_int_equal(coset_unique_id_create(&id), COSET_OK);
+    check_bytes(&id);
 }
 
 static void another_budget_on_one_rank_is_a_mismatch_for_all(void **state)
@@ -174,7 +198,7 @@ static void another_budget_on_one_rank_is_a_mismatch_for_all(void **state)
     for (int r = 0; r < RANKS; r++)
         w[r].options = (coset_mean_options)COSET_MEAN_OPTIONS_INIT;
     w[1].options.error_budget = 0.06;
-    run_all(w, COSET_F32);
+    run_all(w, COSET_F32, NULL);
     for (int r = 0; r < RANKS; r++) {
         assert_int_equal(w[r].status, COSET_ERR_MISMATCH);
         assert_non_null(strstr(w[r].error.text, "compressed mean"));
@@ -188,6 +212,7 @@ int main(void)
         cmocka_unit_test(mean_of_f32),
         cmocka_unit_test(mean_of_f64),
         cmocka_unit_test(bytes_on_the_wire_are_those_reported),
+        cmocka_unit_test(over_sockets_too),
         cmocka_unit_test(another_budget_on_one_rank_is_a_mismatch_for_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
