@@ -71,11 +71,11 @@ static coset_status choose_codec(coset_mean *mean, const char *codec, coset_erro
 
 /*
  * The objective "time": seconds per byte of f32 that one core needs for a whole call (rotation, codes of both phases, all
- * else), AVX2, data in DRAM, from `coset bench codec` and `bench kernels`. Constants, since all ranks must choose alike.
+ * else), AVX2, data in DRAM, two ranks (docs/performance.md). Constants, since all ranks must choose alike.
  */
 static const struct {
     double z, e8_or_entropy;
-} codec_cost = {0.65e-9, 0.95e-9};
+} codec_cost = {0.72e-9, 0.89e-9};
 static const double usual_bits = 8.5; /* of both phases, at the default budget */
 
 double cst_mean_breakeven_gbps(int size)
