@@ -155,7 +155,7 @@ coset_status coset_mean_last_error(const coset_mean *mean, coset_error *out);
 /* begin, the loop over coset's collectives, end. Collective; blocking. On an error of its own (MISMATCH, CORRUPT, MEMORY)
  * the communicator is aborted, so that no other rank waits.
  *
- * A call of more than two million coordinates is cut into several (tensors into pieces with ids of their own), and over a
+ * A call of more than half a million coordinates is cut into several (tensors into pieces with ids of their own), and over a
  * network one is coded while others are on the wire.
  *
  * Where several ranks share a host (several hosts, as many ranks on each), the protocols sharded-star and homomorphic are exact

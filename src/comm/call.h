@@ -17,7 +17,7 @@ typedef enum {
     CST_ALLOC,
     CST_FREE,
     CST_SPLIT,
-    CST_MEAN, /* the compressed mean by hosts (mean/hosts.h) */
+    CST_MEAN,     /* the compressed mean by hosts (mean/hosts.h) */
     CST_BAD_CALL, /* announced by a rank whose arguments were wrong, so that the others do not wait for it */
 } cst_kind;
 

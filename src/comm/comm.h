@@ -118,6 +118,8 @@ void cst_comm_wait_for_writers(coset_comm *c);
 coset_status cst_comm_run(coset_comm *c, cst_operation *op);
 /* Queues a copy of `op` and returns at once. */
 coset_status cst_comm_start(coset_comm *c, const cst_operation *op, coset_request **request);
+/* The same, for a caller who promises to drive (cst_comm_drive_once, or waiting): no progress thread is woken. */
+coset_status cst_comm_queue(coset_comm *c, const cst_operation *op, coset_request **request);
 /* One pass over all that is under way; returns how many operations are left. Does nothing if another thread drives. */
 int cst_comm_drive_once(coset_comm *c);
 /* Ends everything queued with `status`; for destroy. */

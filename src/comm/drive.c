@@ -255,11 +255,15 @@ static coset_status enqueue(coset_comm *c, const cst_operation *op, coset_reques
     return COSET_OK;
 }
 
-coset_status cst_comm_start(coset_comm *c, const cst_operation *op, coset_request **out)
+coset_status cst_comm_queue(coset_comm *c, const cst_operation *op, coset_request **out)
 {
     coset_status status = cst_poison_status(&c->poison);
-    if (status == COSET_OK)
-        status = enqueue(c, op, out);
+    return status == COSET_OK ? enqueue(c, op, out) : status;
+}
+
+coset_status cst_comm_start(coset_comm *c, const cst_operation *op, coset_request **out)
+{
+    coset_status status = cst_comm_queue(c, op, out);
     if (status == COSET_OK)
         ring_progress_thread(c);
     return status;

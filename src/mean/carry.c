@@ -22,18 +22,22 @@ static cst_operation operation(coset_comm *comm, cst_kind kind, const void *send
 }
 
 /*
- * Segments under way. While one is encoded or decoded here, the transfers of the others move: the progress thread carries
- * them. Segments are served in turn, oldest first, so every rank starts the same transfers in the same order; how many a
- * segment needs (repairs) the ranks know alike.
+ * Segments under way. While one is encoded or decoded here, the transfers of the others move: the loops over blocks look
+ * after them (pace.h).
  *
- * Where ranks share memory a transfer is over as soon as it begins, and a second thread would only take the core from the
- * encoder: there one segment at a time, on the caller's stack.
+ * Transfers move one after the other, so segments are served in the order in which they asked for theirs. That order is the
+ * same on every rank: it follows from how many transfers each segment needs, repairs included, which all ranks know. A new
+ * segment begins when fewer than FRESH wait for their first transfer, a long one: so the wire always has one to carry, and
+ * short ones (checks, votes, repairs) come in between.
+ *
+ * Where ranks share memory a transfer is over as soon as it begins: there one segment at a time, on the caller's stack.
  */
-#define IN_FLIGHT 3
+enum { FRESH = 2, IN_FLIGHT = 6 };
 
 typedef struct {
     coset_round *round;
     coset_xfer xfer;
+    unsigned transfers;       /* asked for so far */
     coset_request **requests; /* of the transfer under way */
     size_t nrequests;
 } flight;
@@ -46,13 +50,20 @@ typedef struct {
     size_t begun;              /* segments */
     flight flights[IN_FLIGHT]; /* a queue: `count` of them from `oldest` on */
     size_t oldest, count, depth;
+    size_t fresh; /* flights in their first transfer */
     coset_mean_report report;
 } pipeline;
 
+static void look_after_transfers(void *comm)
+{
+    cst_comm_drive_once(comm);
+}
+
 static coset_status start(pipeline *p, flight *f, const cst_operation *op)
 {
-    coset_status status = cst_comm_start(p->comm, op, &f->requests[f->nrequests]);
+    coset_status status = cst_comm_queue(p->comm, op, &f->requests[f->nrequests]);
     f->nrequests += !status;
+    look_after_transfers(p->comm);
     return status;
 }
 
@@ -121,6 +132,8 @@ static coset_status give_up(coset_mean *mean, coset_comm *comm, coset_status sta
 static coset_status advance(pipeline *p, flight *f)
 {
     coset_status status = cst_mean_next(f->round, &f->xfer);
+    p->fresh -= f->transfers == 1;
+    p->fresh += ++f->transfers == 1;
     return status ? give_up(p->mean, p->comm, status) : launch(p, f);
 }
 
@@ -178,17 +191,24 @@ static coset_status serve_oldest(pipeline *p)
     flight now = *f;
     p->oldest = (p->oldest + 1) % IN_FLIGHT;
     p->count--;
-    if (now.xfer.kind == COSET_XFER_DONE)
+    if (now.xfer.kind == COSET_XFER_DONE) {
+        p->fresh -= now.transfers == 1;
         return end_segment(p, &now);
+    }
     p->flights[(p->oldest + p->count++) % IN_FLIGHT] = now;
     return COSET_OK;
+}
+
+static bool may_begin(const pipeline *p)
+{
+    return p->begun < p->segments.count && p->count < p->depth && p->fresh < FRESH;
 }
 
 static coset_status run(pipeline *p)
 {
     coset_status status = COSET_OK;
     while (!status && (p->count || p->begun < p->segments.count))
-        status = p->count < p->depth && p->begun < p->segments.count ? begin_segment(p) : serve_oldest(p);
+        status = may_begin(p) ? begin_segment(p) : serve_oldest(p);
     /* after a failure: nothing may move any more when the buffers go */
     for (; p->count; p->count--, p->oldest = (p->oldest + 1) % IN_FLIGHT) {
         flight *f = &p->flights[p->oldest];
@@ -214,12 +234,15 @@ coset_status cst_mean_allreduce(coset_mean *mean, const coset_span *spans, size_
     if (mean->hosts && cst_mean_hosts_possible(comm))
         return by_hosts(mean, spans, nspans, dtype, comm, report);
     pipeline p = {.mean = mean, .comm = comm, .dtype = dtype};
-    size_t length = mean->protocol->segments ? cst_cut_length(mean->size) : 0;
+    size_t length = cst_cut_length(mean->protocol->segment, mean->protocol->dealt ? mean->size : 0);
     coset_status status = cst_cuts_make(&p.segments, spans, nspans, dtype, length);
     if (status)
         return give_up(mean, comm, status);
     p.depth = comm->control || p.segments.count == 1 ? 1 : IN_FLIGHT;
+    if (p.depth > 1)
+        mean->pace = (cst_pace){look_after_transfers, comm, 0};
     status = run(&p);
+    mean->pace = (cst_pace){NULL, NULL, 0};
     cst_cuts_free(&p.segments);
     if (status || !report)
         return status;

@@ -9,13 +9,11 @@
 /* Of a block, and of an owner's share: two groups of 16 blocks, whose streams one entropy coder interleaves. */
 #define BLOCK        ((size_t)4096)
 #define OWNER_BLOCKS ((size_t)32)
-/* Measured between two hosts at 1 Gbit/s (docs/performance.md): shorter ones pay more per call, longer ones overlap less. */
-#define USUAL_LENGTH ((size_t)1 << 20)
 
-size_t cst_cut_length(int size)
+size_t cst_cut_length(size_t wished, int owners)
 {
-    size_t least = (size_t)size * OWNER_BLOCKS * BLOCK;
-    return least > USUAL_LENGTH ? least : USUAL_LENGTH;
+    size_t least = (size_t)owners * OWNER_BLOCKS * BLOCK;
+    return wished && wished < least ? least : wished;
 }
 
 /* Pieces are equally long but for the last. */
@@ -71,8 +69,7 @@ static void cut(cst_cuts *s, const coset_span *spans, size_t nspans, size_t widt
     s->first[s->count] = n;
 }
 
-coset_status cst_cuts_make(cst_cuts *s, const coset_span *spans, size_t nspans, coset_dtype dtype,
-                               size_t length)
+coset_status cst_cuts_make(cst_cuts *s, const coset_span *spans, size_t nspans, coset_dtype dtype, size_t length)
 {
     size_t n = 0;
     for (size_t i = 0; i < nspans; i++)

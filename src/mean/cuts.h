@@ -16,11 +16,11 @@ typedef struct {
     size_t count;      /* of segments, at least 1 */
 } cst_cuts;
 
-/* Coordinates of a segment for `size` ranks: long enough for every owner to fill its entropy coder's streams. */
-size_t cst_cut_length(int size);
+/* Coordinates of a segment: those wished for, or as many as each of the owners needs to fill its entropy coder's streams.
+ * 0: not cut. */
+size_t cst_cut_length(size_t wished, int owners);
 /* Cuts into pieces and segments of about `length` coordinates (a multiple of a block's 4096); length 0: one segment, the
  * spans as they are. Spans with NULL buffers are passed on uncut, for the call to refuse. MEMORY. */
-coset_status cst_cuts_make(cst_cuts *s, const coset_span *spans, size_t nspans, coset_dtype dtype,
-                               size_t length);
+coset_status cst_cuts_make(cst_cuts *s, const coset_span *spans, size_t nspans, coset_dtype dtype, size_t length);
 void cst_cuts_free(cst_cuts *s);
 #endif

@@ -102,8 +102,11 @@ static void sums_end(coset_round *round)
 {
     sums *s = state_of(round);
     cst_sketch_free(&s->sketch);
-    void *all[] = {s->buffers[0], s->buffers[1], s->blocks,     s->codes,    s->code_sums,    s->words, s->word_sums,
-                   s->means,      s->points,     s->point_sums, s->elements, s->all_elements, s->votes, s->vote_sums};
+    void *pooled[] = {s->codes, s->code_sums, s->means};
+    for (size_t i = 0; i < sizeof pooled / sizeof *pooled; i++)
+        cst_pool_put(&round->mean->pool, pooled[i]);
+    void *all[] = {s->buffers[0], s->buffers[1], s->blocks, s->words,        s->word_sums, s->points,
+                   s->point_sums, s->elements,   s->votes,  s->all_elements, s->vote_sums};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         free(all[i]);
     free(s);
@@ -250,9 +253,10 @@ static coset_status send_codes(coset_round *round, coset_xfer *xfer)
     size_t words = 1 + (size_t)CHECK_WORDS * round->layout.nblocks;
     for (uint32_t i = 0; i < round->layout.nblocks; i++)
         plan_block(round, i);
-    s->codes = malloc(s->coded + 1);
-    s->code_sums = malloc(s->coded + 1);
-    s->means = aligned_alloc(64, cst_round_up(s->coded * sizeof(float) + 64, 64));
+    cst_pool *pool = &round->mean->pool;
+    s->codes = cst_pool_get(pool, s->coded + 1);
+    s->code_sums = cst_pool_get(pool, s->coded + 1);
+    s->means = cst_pool_get(pool, s->coded * sizeof(float) + 64);
     s->words = calloc(words, sizeof *s->words);
     s->word_sums = calloc(words, sizeof *s->word_sums);
     if (!s->codes || !s->code_sums || !s->means || !s->words || !s->word_sums)
@@ -261,6 +265,7 @@ static coset_status send_codes(coset_round *round, coset_xfer *xfer)
     for (uint32_t i = 0; i < round->layout.nblocks; i++) {
         const cst_block *b = &round->layout.blocks[i];
         uint64_t *word = s->words + 1 + (size_t)CHECK_WORDS * i;
+        cst_pace_block(&round->mean->pace);
         bool can = codable(round, i);
         word[2] = (uint64_t)!can | (uint64_t)(round->vector.own[i].kind != CST_BLOCK_ZERO) << NONZERO_SHIFT;
         if (!s->blocks[i].coded)
@@ -356,6 +361,7 @@ static coset_status send_votes(coset_round *round, coset_xfer *xfer)
         k->zero = k->coded && told == 0;
         if (k->exact || k->zero || !k->coded)
             continue;
+        cst_pace_block(&round->mean->pace);
         k->unresolved = !decode(round, i);
         s->votes[i] = k->unresolved ? (uint64_t)1 << VOTE_SHIFT : vote_of(round, i);
     }
@@ -640,7 +646,7 @@ static coset_status configure(coset_mean *mean, const coset_mean_options *o, cos
 
 const cst_protocol cst_homomorphic = {
     .name = "homomorphic",
-    .segments = true,
+    .segment = (size_t)1 << 18,
     .blocks = true,
     .keeps = true,
     .configure = configure,

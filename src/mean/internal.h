@@ -27,6 +27,7 @@ struct coset_mean {
     coset_error error;
     cst_tools *tools;
     cst_pool pool;
+    cst_pace pace;
     cst_packer packer;     /* its buffers, between calls (cst_borrow_packer) */
     void *settings;        /* the protocol's own, freed by it */
     cst_mean_hosts *hosts; /* for communicators where ranks share hosts; NULL: they are all alike to this protocol */
@@ -51,10 +52,10 @@ struct coset_round {
 
 struct cst_protocol {
     const char *name;
-    bool dealt;  /* deals blocks to owners: few are cut smaller */
-    bool segments; /* works block by block, and may be cut into calls of some of them (cuts.h) */
-    bool blocks; /* works on rotated blocks: round->vector is loaded before begin, */
-    bool keeps;  /* and keeps them rotated */
+    bool dealt;     /* deals blocks to owners: few are cut smaller */
+    size_t segment; /* coordinates of the calls that a long one is cut into (cuts.h); 0: it must be whole */
+    bool blocks;    /* works on rotated blocks: round->vector is loaded before begin, */
+    bool keeps;     /* and keeps them rotated */
     /* Checks the options that concern it, at creation; NULL: none do. May set mean->settings. */
     coset_status (*configure)(coset_mean *mean, const coset_mean_options *options, coset_error *why);
     coset_status (*begin)(coset_round *round);

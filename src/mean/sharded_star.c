@@ -629,7 +629,7 @@ static coset_status star_next(coset_round *round, coset_xfer *xfer)
 const cst_protocol cst_sharded_star = {
     .name = "sharded-star",
     .dealt = true,
-    .segments = true,
+    .segment = (size_t)1 << 19,
     .blocks = true,
     .begin = star_begin,
     .next = star_next,

@@ -172,8 +172,7 @@ static cst_block_plan plan_of(const cst_shared *s, cached_plan *cache, uint32_t 
     if (stat.s2 == 0)
         return (cst_block_plan){.kind = CST_PLAN_SAME};
     int32_t d1 = s->groups[s->group_of[block]].d1;
-    return plan_cached(o, cache, stat.s2 - d1, stat.r2 ? stat.r2 - d1 : INT32_MIN, b,
-                       *margins_of(s, block));
+    return plan_cached(o, cache, stat.s2 - d1, stat.r2 ? stat.r2 - d1 : INT32_MIN, b, *margins_of(s, block));
 }
 
 static void plan_all(cst_shared *s, cached_plan *cache)

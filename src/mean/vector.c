@@ -170,6 +170,7 @@ static void measure_span(cst_vector *v, uint32_t span, uint32_t first, uint32_t 
     double largest = 0;
     v->exponents[span] = 0;
     for (uint32_t b = first; b < end; b++) {
+        cst_pace_block(v->pace);
         double m = measure_plain(v, b) ? 1 : measure_block(v, b, 0);
         largest = m > largest ? m : largest;
     }
@@ -181,11 +182,12 @@ static void measure_span(cst_vector *v, uint32_t span, uint32_t first, uint32_t 
         measure_block(v, b, e);
 }
 
-coset_status cst_vector_load(cst_vector *v, const cst_tools *tools, cst_pool *pool, const cst_layout *layout,
-                             const coset_span *spans, size_t nspans, const cst_stream_root *roots, coset_dtype dtype,
-                             bool keep)
+coset_status cst_vector_load(cst_vector *v, const cst_tools *tools, cst_pool *pool, cst_pace *pace,
+                             const cst_layout *layout, const coset_span *spans, size_t nspans,
+                             const cst_stream_root *roots, coset_dtype dtype, bool keep)
 {
-    *v = (cst_vector){.tools = tools, .pool = pool, .layout = layout, .spans = spans, .roots = roots, .dtype = dtype};
+    *v = (cst_vector){
+        .tools = tools, .pool = pool, .pace = pace, .layout = layout, .spans = spans, .roots = roots, .dtype = dtype};
     v->exponents = calloc(nspans ? nspans : 1, sizeof *v->exponents);
     v->own = calloc(layout->nblocks ? layout->nblocks : 1, sizeof *v->own);
     v->rotated = keep ? cst_pool_get(pool, layout->padded * sizeof(float)) : NULL;
@@ -207,6 +209,7 @@ coset_status cst_vector_load(cst_vector *v, const cst_tools *tools, cst_pool *po
 const float *cst_vector_rotated(const cst_vector *v, uint32_t block, float *room)
 {
     const cst_block *b = &v->layout->blocks[block];
+    cst_pace_block(v->pace);
     if (v->rotated)
         return v->rotated + b->at;
     if (v->own[block].kind != CST_BLOCK_USUAL) {
@@ -282,6 +285,7 @@ void cst_vector_store_wide(const cst_vector *v, uint32_t block, double *rotated,
 
 void cst_vector_store(const cst_vector *v, uint32_t block, float *rotated, int exponent)
 {
+    cst_pace_block(v->pace);
     const cst_block *b = &v->layout->blocks[block];
     uint32_t signs[CST_SIGN_WORDS];
     cst_block_signs(v, block, signs);

@@ -13,6 +13,7 @@
 #define CST_MEAN_VECTOR_H
 #include "codec/block.h"
 #include "mean/layout.h"
+#include "mean/pace.h"
 #include "mean/pool.h"
 
 typedef enum {
@@ -29,6 +30,7 @@ typedef struct {
 typedef struct {
     const cst_tools *tools;
     cst_pool *pool;
+    cst_pace *pace;
     const cst_layout *layout;
     const coset_span *spans;
     const cst_stream_root *roots; /* per span */
@@ -39,11 +41,11 @@ typedef struct {
 } cst_vector;
 
 /* Measures all of it, and with `keep` keeps it rotated: for those who need it more than once or twice, since rotating a
- * block again costs less than writing it to memory and reading it back. tools, pool, layout, spans and roots stay the
- * caller's. MEMORY. */
-coset_status cst_vector_load(cst_vector *v, const cst_tools *tools, cst_pool *pool, const cst_layout *layout,
-                             const coset_span *spans, size_t nspans, const cst_stream_root *roots, coset_dtype dtype,
-                             bool keep);
+ * block again costs less than writing it to memory and reading it back. tools, pool, pace, layout, spans and roots stay
+ * the caller's. MEMORY. */
+coset_status cst_vector_load(cst_vector *v, const cst_tools *tools, cst_pool *pool, cst_pace *pace,
+                             const cst_layout *layout, const coset_span *spans, size_t nspans,
+                             const cst_stream_root *roots, coset_dtype dtype, bool keep);
 void cst_vector_free(cst_vector *v);
 /* A block's n rotated values, in units of 2^exponent (zeros if it is not usual): kept ones, or those of now in `room`,
  * which is what is returned then. */

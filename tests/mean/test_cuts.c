@@ -117,10 +117,11 @@ static void huge_counts(void **state)
 static void every_owner_fills_its_streams(void **state)
 {
     (void)state;
-    for (int size = 1; size < 5000; size++) {
-        assert_true(cst_cut_length(size) >= (size_t)1 << 20);
-        assert_true(cst_cut_length(size) / (size_t)size >= 32 * BLOCK || size < 8);
-        assert_int_equal(cst_cut_length(size) % BLOCK, 0);
+    for (int owners = 0; owners < 5000; owners++) {
+        size_t wished = (size_t)1 << 20, length = cst_cut_length(wished, owners);
+        assert_true(length >= wished && length >= (size_t)owners * 32 * BLOCK);
+        assert_true(length == wished || length == (size_t)owners * 32 * BLOCK);
+        assert_int_equal(cst_cut_length(0, owners), 0);
     }
 }
 
