@@ -162,9 +162,13 @@ static bool code_with_error(const cst_mean_coding *c)
 static bool code_floats(cst_mean_coding *c)
 {
     const double coarser = 1.3;
-    for (int attempt = 0; attempt < 4; attempt++, c->d2 *= coarser)
+    for (int attempt = 0; attempt < 4; attempt++) {
         if (code_with_error(c))
             return true;
+        if (c->d2 * coarser > c->most)
+            break;
+        c->d2 *= coarser;
+    }
     return false;
 }
 

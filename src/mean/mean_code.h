@@ -12,6 +12,7 @@ typedef struct {
     uint16_t s2, r2; /* as sent */
     double a2;       /* multiple of their own vector that receivers decode against */
     double d2;       /* error per coordinate that the code may add */
+    double most;     /* and what it may add at most where the frame has no room for d2 */
 } cst_mean_coding;
 
 /* The code for error d2, as cst_plan_down chooses it with what has been measured. */

@@ -271,6 +271,17 @@ static double error_left(const group_work *w, const cst_block_now *now, const gr
     return fmax(cst_error_down(&s->options.rules, s->beta, s2, now->mean_error), least / s->options.rules.ranks);
 }
 
+/* Where a frame is too small: an eighth more than the budget that is planned for, together with phase 1's error; where bits
+ * are given, whatever it takes. */
+static double error_at_most(const group_work *w, const cst_block_now *now, const group_now *g, double d2)
+{
+    const cst_shared *s = w->o->listen.shared;
+    if (s->options.bits > 0)
+        return HUGE_VAL;
+    double all = s->beta * cst_in_unit(g->s2, g->unit, now->g->unit) / s->options.rules.ranks;
+    return fmax(d2, 1.125 * all - now->mean_error);
+}
+
 /* Factor on D2 that makes what is expected of the group keep within the frame's size: up to a quarter more; and where bits
  * are given instead of a budget, down to a third less, to use what is left (but for some deviations of the estimate: more for entropy codes, whose length
  * turns out too late to change anything). */
@@ -341,6 +352,7 @@ static void code_block(group_work *w, const cst_block_now *now, const group_now 
     }
     note_statistics(w, &c);
     c.d2 = error_left(w, now, g) * growth;
+    c.most = error_at_most(w, now, g, c.d2);
     const uint8_t *before = w->packer->next;
     if (!cst_code_mean(&c, mean)) {
         bool planned = !now->g->exact && !now->g->wide && now->measured;

@@ -59,6 +59,8 @@ static double t3(field *f)
 
 static double draw(field *f, field_shape shape)
 {
+    if (shape == FIELD_COINS)
+        return (__builtin_popcountll(next(f)) - 32) / 4.0;
     return shape == FIELD_T3 ? t3(f) : field_gauss(f);
 }
 

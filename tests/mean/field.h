@@ -9,7 +9,7 @@
 #include <coset_mean.h>
 #include <stdbool.h>
 
-typedef enum { FIELD_GAUSS, FIELD_T3 } field_shape;
+typedef enum { FIELD_GAUSS, FIELD_T3, FIELD_COINS /* 64 coins: nearly Gaussian, and quick */ } field_shape;
 
 typedef struct {
     int ranks;

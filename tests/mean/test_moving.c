@@ -114,7 +114,7 @@ static void models_that_wander(void **state)
         for (int step = 0; step < STEPS; step++) {
             wander = 0.9 * wander + 0.33 * field_gauss(f);
             double spread = exp2(wander - step / 50.0);
-            field_fill(f, FIELD_GAUSS, spread / 2, spread);
+            field_fill(f, FIELD_COINS, spread / 2, spread);
             for (int r = 0; r < ranks; r++)
                 for (size_t i = 0; i < f->dim; i++)
                     f->x[r][i] += model[i];
@@ -137,12 +137,12 @@ static void statistics_that_move(void **state)
 {
     (void)state;
     const scenario all[] = {
-        {"R/s falls from 3 to 0.2", FIELD_GAUSS, falling_ratio},
-        {"spread shrinks, R = 1000", FIELD_GAUSS, shrinking_spread},
-        {"both jump", FIELD_GAUSS, both_jump},
-        {"spread jumps", FIELD_GAUSS, spread_jumps},
-        {"spread jumps, R = 0.3", FIELD_GAUSS, spread_jumps_when_centred},
-        {"mean jumps", FIELD_GAUSS, mean_jumps},
+        {"R/s falls from 3 to 0.2", FIELD_COINS, falling_ratio},
+        {"spread shrinks, R = 1000", FIELD_COINS, shrinking_spread},
+        {"both jump", FIELD_COINS, both_jump},
+        {"spread jumps", FIELD_COINS, spread_jumps},
+        {"spread jumps, R = 0.3", FIELD_COINS, spread_jumps_when_centred},
+        {"mean jumps", FIELD_COINS, mean_jumps},
         {"Student t, 3 degrees", FIELD_T3, heavy},
     };
     for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
