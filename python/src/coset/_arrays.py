@@ -21,7 +21,7 @@ OPS: dict[str, int] = {"sum": lib.COSET_SUM, "avg": lib.COSET_AVG, "min": lib.CO
                        "prod": lib.COSET_PROD}
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True)
 class Buffer:
     """Where an array's elements are. `owner` keeps them alive."""
     owner: Any
@@ -29,6 +29,10 @@ class Buffer:
     count: int
     dtype: int
     itemsize: int
+
+
+_VOID = ffi.typeof("void *")
+_of_torch: dict[Any, int] = {}  # DTYPES by torch's own objects, as they come
 
 
 def is_tensor(array: Any) -> bool:
@@ -48,8 +52,11 @@ def _of_tensor(tensor: Any) -> Buffer:
         raise UnsupportedError(f"a tensor on {tensor.device}: only CPU memory can be used; copy it with .cpu() first")
     if not tensor.is_contiguous() or tensor.is_sparse:
         raise ArgumentError("the tensor is not contiguous: its elements must lie in memory in order")
-    return Buffer(tensor, ffi.cast("void *", tensor.data_ptr()), tensor.numel(), _dtype(str(tensor.dtype)[6:]),
-                  tensor.element_size())
+    kind = tensor.dtype
+    code = _of_torch.get(kind)
+    if code is None:
+        code = _of_torch[kind] = _dtype(str(kind)[6:])
+    return Buffer(tensor, ffi.cast(_VOID, tensor.data_ptr()), tensor.numel(), code, kind.itemsize)
 
 
 def buffer(array: Any, *, write: bool = False) -> Buffer:
@@ -64,7 +71,7 @@ def buffer(array: Any, *, write: bool = False) -> Buffer:
         raise ArgumentError("the array's byte order is not this machine's")
     if write and not array.flags.writeable:
         raise ArgumentError("the array is read-only")
-    return Buffer(array, ffi.cast("void *", array.ctypes.data), array.size, _dtype(array.dtype.name), array.itemsize)
+    return Buffer(array, ffi.cast(_VOID, array.ctypes.data), array.size, _dtype(array.dtype.name), array.itemsize)
 
 
 def empty_like(array: Any, shape: tuple[int, ...]) -> Any:

@@ -71,7 +71,8 @@ class Comm:
     def __init__(self, handle: Any) -> None:
         self._handle = handle
         self._calls = 0  # threads inside a blocking call of the library
-        self._gate = threading.Condition()
+        self._guard = threading.Lock()
+        self._left = threading.Event()  # the last of them is out again; set only when destroy() waits for it
         self.rank: int = lib.coset_comm_rank(handle)
         self.size: int = lib.coset_comm_size(handle)
         self.transport: str = text(lib.coset_comm_transport(handle))
@@ -175,28 +176,29 @@ class Comm:
 
         Aborts it first if another thread still waits in it.
         """
-        with self._gate:
+        with self._guard:
             handle, self._handle = self._handle, None
             if handle is None:
                 return
-            if self._calls:
+            inside = self._calls > 0
+            if inside:
                 lib.coset_comm_abort(handle, b"the communicator was destroyed while a thread waited in it")
-            while self._calls:
-                self._gate.wait()
+        if inside:
+            self._left.wait()
         lib.coset_comm_destroy(handle)
 
     def _enter(self) -> Any:
         """Before a call that blocks; returns the handle. destroy() waits for _leave()."""
-        with self._gate:
+        with self._guard:
             handle = self._h
             self._calls += 1
         return handle
 
     def _leave(self) -> None:
-        with self._gate:
+        with self._guard:
             self._calls -= 1
-            if self._calls == 0:
-                self._gate.notify_all()
+            if self._handle is None and self._calls == 0:
+                self._left.set()
 
     def __enter__(self) -> Comm:
         return self
@@ -242,7 +244,8 @@ class Comm:
 
     def _pair(self, send: Any, recv: Any, scale_send: int = 1, scale_recv: int = 1) -> tuple[Buffer, Buffer]:
         """Both buffers, of one dtype, the same number of elements when multiplied by the scales."""
-        a, b = buffer(send), buffer(recv, write=True)
+        b = buffer(recv, write=True)
+        a = b if recv is send else buffer(send)
         if a.dtype != b.dtype:
             raise ArgumentError("send and recv have different dtypes")
         if a.count * scale_send != b.count * scale_recv:

@@ -11,7 +11,7 @@ from ..errors import UnsupportedError
 
 def dense(tensor: torch.Tensor) -> torch.Tensor:
     """Refuses what has no elements in this process's memory."""
-    if tensor.is_sparse or tensor.layout != torch.strided:
+    if tensor.layout != torch.strided:
         raise UnsupportedError("sparse tensors: densify them first")
     if tensor.device.type != "cpu":
         raise UnsupportedError(f"a tensor on {tensor.device}: the coset process group works on CPU tensors; for GPUs use "
@@ -24,6 +24,11 @@ def flat(tensor: torch.Tensor) -> torch.Tensor:
     one = dense(tensor).contiguous()
     # view(-1) would keep the stride of a single element, which need not be 1, and which view(dtype) does not like.
     return one.as_strided((one.numel(),), (1,))
+
+
+def direct(tensor: torch.Tensor) -> torch.Tensor:
+    """flat() for what only looks at addresses: a contiguous tensor as it is, which costs nothing."""
+    return tensor if tensor.is_contiguous() and tensor.is_cpu and tensor.layout == torch.strided else flat(tensor)
 
 
 def raw(tensor: torch.Tensor) -> torch.Tensor:

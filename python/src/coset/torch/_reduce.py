@@ -11,7 +11,8 @@ from torch.distributed import ReduceOp
 from .._arrays import DTYPES
 from ..errors import UnsupportedError
 
-_NAMES = {ReduceOp.SUM: "sum", ReduceOp.AVG: "avg", ReduceOp.MIN: "min", ReduceOp.MAX: "max", ReduceOp.PRODUCT: "prod"}
+_NAMES: dict[Any, str] = {ReduceOp.SUM: "sum", ReduceOp.AVG: "avg", ReduceOp.MIN: "min", ReduceOp.MAX: "max", ReduceOp.PRODUCT: "prod"}
+_NATIVE = frozenset(getattr(torch, name) for name in DTYPES if hasattr(torch, name))
 # On truth values, as bytes of 0 and 1.
 _BOOL = {"sum": "max", "max": "max", "prod": "min", "min": "min"}
 _BITS: dict[Any, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
@@ -27,20 +28,22 @@ def _kind(op: Any) -> Any:
 
 def native(op: Any, tensor: torch.Tensor) -> tuple[torch.Tensor, str] | None:
     """The flat tensor and the name of the operator by which coset does this, or None if it cannot."""
-    name = next((n for kind, n in _NAMES.items() if _kind(op) == kind), None)
+    name = _NAMES.get(_kind(op))
     if name is None:
         return None
+    if tensor.dtype in _NATIVE:
+        return tensor, name
     if tensor.dtype == torch.bool:
         return (tensor.view(torch.uint8), _BOOL[name]) if name in _BOOL else None
     if tensor.is_complex():
         return (torch.view_as_real(tensor).reshape(-1), name) if name in ("sum", "avg") else None
-    return (tensor, name) if str(tensor.dtype)[6:] in DTYPES else None
+    return None
 
 
 def in_rank_order(op: Any, parts: torch.Tensor) -> torch.Tensor:
     """Any other operator, on all ranks' vectors (the rows of `parts`)."""
-    kind = next((k for k in (*_NAMES, *_BITS) if _kind(op) == k), None)
-    if kind is None:
+    kind = _kind(op)
+    if kind not in _NAMES and kind not in _BITS:
         raise UnsupportedError(f"reduction {op}")
     combine = _BITS[kind] if kind in _BITS else _LOCAL[_NAMES[kind]]
     total = parts[0]

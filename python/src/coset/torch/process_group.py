@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..comm import Comm, Options
 from ..errors import ArgumentError, Error, UnsupportedError
-from ._bytes import flat, raw, same_sizes, spread, write_back
+from ._bytes import direct, flat, raw, same_sizes, spread, write_back
 from ._lane import Lane, Work
 from ._mail import Mail
 from ._reduce import in_rank_order, native
@@ -111,23 +111,26 @@ class ProcessGroup(dist.ProcessGroup):
     # -- reductions ----------------------------------------------------------------------------------------------
 
     def _reduce_flat(self, tensor: Tensor, op: Any) -> None:
-        """tensor (flat) = op over all ranks."""
+        """tensor = op over all ranks; from direct() or flat()."""
         known = native(op, tensor)
         if known is not None:
             self._comm.allreduce(known[0], op=known[1])
             return
+        tensor = flat(tensor)
         mine = raw(tensor)
         parts = self._comm.allgather(mine, torch.empty(self._comm.size * mine.numel(), dtype=torch.uint8))
         tensor.copy_(in_rank_order(op, parts.view(tensor.dtype).view(self._comm.size, -1)))
 
     def allreduce(self, tensors: list[Tensor], opts: Any = None) -> Work:
         opts = dist.AllreduceOptions() if opts is None else opts
-        parts = [flat(t) for t in tensors]
+        op = opts.reduceOp
+        parts = [direct(t) for t in tensors]
 
         def body() -> None:
             for part, tensor in zip(parts, tensors, strict=True):
-                self._reduce_flat(part, opts.reduceOp)
-                write_back(part, tensor)
+                self._reduce_flat(part, op)
+                if part is not tensor:
+                    write_back(part, tensor)
 
         return self._submit(body, tensors, opts)
 
