@@ -517,9 +517,7 @@ static coset_status gather_exact(gathering *t)
     if (!room_for_doubles(t))
         return COSET_ERR_MEMORY;
     cst_exact_read(l->dtype, cst_vector_elements(l->vector, t->block), t->count, t->g->w + (size_t)l->rank * t->count);
-    const float *own = own_vector(t, t->g->sum); /* zeros if the own block is exact */
-    if (own != t->g->sum)
-        memcpy(t->g->sum, own, t->n * sizeof *own);
+    own_vector(t, t->g->sum); /* zeros if the own block is exact */
     t->known = 1;
     for (int position = 1; position < ranks; position++) {
         int sender = (l->rank + position) % ranks;

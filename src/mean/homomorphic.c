@@ -21,6 +21,7 @@
 #include "codec/correct.h"
 #include "codec/portable.h"
 #include "kernels/quantise/sum.h"
+#include "mean/gather.h"
 #include "mean/internal.h"
 #include "mean/sketch.h"
 
@@ -48,7 +49,8 @@ typedef struct {
     uint32_t step;   /* index; in the rotated domain */
     double a;        /* multiple of the own vector that is nearest to the mean */
     double error;    /* of one rank's code, per coordinate, in units of 2^(2 unit) */
-    int unit;        /* of the step: cst_step_unit's like */
+    int unit;        /* of the mean and of errors: cst_step_unit */
+    double energy;   /* of the mean: sum of squares of its rotated values */
     size_t at;       /* its first coordinate in codes and means */
     bool exact;      /* some rank cannot code it */
     bool zero;       /* coded, but all ranks have it zero */
@@ -200,8 +202,8 @@ static void plan_block(coset_round *round, uint32_t index)
         return;
     k->coded = true;
     k->step = cst_step_index(step * sqrt(factor), unit);
-    k->unit = unit;
-    k->error = cst_code_error(code_of(round), cst_step_value(k->step, unit)) / factor;
+    k->unit = cst_step_unit(k->step);
+    k->error = cst_code_error(code_of(round), cst_step_value(k->step, k->unit)) / factor;
     k->at = s->coded;
     s->coded += b->n;
 }
@@ -241,8 +243,13 @@ static bool codable(const coset_round *round, uint32_t index)
     if (!k->coded)
         return own->kind == CST_BLOCK_ZERO;
     double step = cst_step_value(k->step, own_unit(round, index));
-    double largest = round->mean->tools->norm->stats(round->vector.rotated + b->at, b->n).max;
-    return step > 0x1p-120 && step < 0x1p120 && largest < 0.99 * CST_E8_LIMIT * step;
+    if (!(step > 0x1p-120 && step < 0x1p120))
+        return false;
+    const double limit = 0.99 * CST_E8_LIMIT * step;
+    if (sqrt(own->energy * b->count * cst_rotation_energy(b->n)) < limit) /* no coordinate is larger than the norm */
+        return true;
+    float room[CST_BLOCK];
+    return round->mean->tools->norm->stats(cst_vector_rotated(&round->vector, index, room), b->n).max < limit;
 }
 
 static const float zeros[CST_BLOCK];
@@ -263,7 +270,6 @@ static coset_status send_codes(coset_round *round, coset_xfer *xfer)
         return COSET_ERR_MEMORY;
     s->words[0] = round->agreement ^ round->call;
     for (uint32_t i = 0; i < round->layout.nblocks; i++) {
-        const cst_block *b = &round->layout.blocks[i];
         uint64_t *word = s->words + 1 + (size_t)CHECK_WORDS * i;
         cst_pace_block(&round->mean->pace);
         bool can = codable(round, i);
@@ -271,8 +277,10 @@ static coset_status send_codes(coset_round *round, coset_xfer *xfer)
         if (!s->blocks[i].coded)
             continue;
         cst_sum_block g = geometry(round, i, can ? own_unit(round, i) : s->blocks[i].unit);
-        cst_checksum check = kernels_of(round)->encode(&g, can ? round->vector.rotated + b->at : zeros,
-                                                       (uint32_t)round->mean->rank, s->codes + s->blocks[i].at, NULL);
+        _Alignas(64) float room[CST_BLOCK];
+        const float *x = can ? cst_vector_rotated(&round->vector, i, room) : zeros;
+        cst_checksum check =
+            kernels_of(round)->encode(&g, x, (uint32_t)round->mean->rank, s->codes + s->blocks[i].at, NULL);
         word[0] = check.sum[0];
         word[1] = check.sum[1];
     }
@@ -294,7 +302,8 @@ static coset_status send_checks(coset_round *round, coset_xfer *xfer)
 
 /* ---- decoding ---- */
 
-static bool decode(coset_round *round, uint32_t index)
+/* The mean of a block against the own vector, into mean[n]. */
+static bool decode(coset_round *round, uint32_t index, const float *own, float *mean)
 {
     sums *s = state_of(round);
     const cst_tools *tools = round->mean->tools;
@@ -305,8 +314,6 @@ static bool decode(coset_round *round, uint32_t index)
     cst_checksum want = {{word[0], word[1]}};
     cst_sum_block g = geometry(round, index, k->unit);
     float scale = (float)cst_scale2(k->a, own_unit(round, index) - k->unit);
-    const float *own = round->vector.rotated + b->at;
-    float *mean = s->means + k->at;
     int32_t points[CST_BLOCK];
     cst_checksum got = kernels_of(round)->decode(&g, s->code_sums + k->at, n, own, scale, mean, points);
     if (cst_checksum_equal(got, want))
@@ -319,24 +326,39 @@ static bool decode(coset_round *round, uint32_t index)
     return cst_checksum_equal(kernels_of(round)->reconstruct(&g, points, n, mean), want);
 }
 
-/* Squared distance of the own vector from the mean, per coordinate, over the code's error. */
-static double distance_in_errors(const coset_round *round, uint32_t index)
+/* Squared distance of the own vector from the mean, per coordinate, over the code's error; and the energy of the mean. */
+static uint64_t vote_of(coset_round *round, uint32_t index, const float *own, const float *mean)
 {
-    const sums *s = state_of(round);
+    const cst_norm_kernels *norm = round->mean->tools->norm;
     const cst_block *b = &round->layout.blocks[index];
-    const block_state *k = &s->blocks[index];
-    const float *own = round->vector.rotated + b->at, *mean = s->means + k->at;
-    double scale = cst_scale2(1, own_unit(round, index) - k->unit), sum = 0;
-    for (uint32_t i = 0; i < b->n; i++) {
-        double d = own[i] * scale - (double)mean[i];
-        sum += d * d;
-    }
-    return sum / (cst_rotation_energy(b->n) * b->count) / k->error;
+    block_state *k = &state_of(round)->blocks[index];
+    float scale = (float)cst_scale2(1, own_unit(round, index) - k->unit);
+    double distance2 = norm->distance2(own, scale, mean, b->n) / (cst_rotation_energy(b->n) * b->count);
+    k->energy = norm->dot(mean, mean, b->n);
+    return (uint64_t)fmin(distance2 / k->error * VOTE_SCALE, vote_limit);
 }
 
-static uint64_t vote_of(const coset_round *round, uint32_t index)
+/* Where a block's mean waits until all can decode it: the output, unless it lies over the input, which a repair needs. */
+static bool goes_out_at_once(const coset_round *round, uint32_t index)
 {
-    return (uint64_t)fmin(distance_in_errors(round, index) * VOTE_SCALE, vote_limit);
+    const coset_span *span = &round->spans[round->layout.blocks[index].span];
+    return span->send != span->recv;
+}
+
+static uint64_t decode_and_vote(coset_round *round, uint32_t index)
+{
+    sums *s = state_of(round);
+    block_state *k = &s->blocks[index];
+    _Alignas(64) float room[CST_BLOCK], out[CST_BLOCK];
+    float *mean = goes_out_at_once(round, index) ? out : s->means + k->at;
+    const float *own = cst_vector_rotated(&round->vector, index, room);
+    k->unresolved = !decode(round, index, own, mean);
+    if (k->unresolved)
+        return (uint64_t)1 << VOTE_SHIFT;
+    uint64_t vote = vote_of(round, index, own, mean);
+    if (mean == out)
+        cst_vector_store(&round->vector, index, mean, k->unit);
+    return vote;
 }
 
 static coset_status send_votes(coset_round *round, coset_xfer *xfer)
@@ -362,8 +384,7 @@ static coset_status send_votes(coset_round *round, coset_xfer *xfer)
         if (k->exact || k->zero || !k->coded)
             continue;
         cst_pace_block(&round->mean->pace);
-        k->unresolved = !decode(round, i);
-        s->votes[i] = k->unresolved ? (uint64_t)1 << VOTE_SHIFT : vote_of(round, i);
+        s->votes[i] = decode_and_vote(round, i);
     }
     s->at = AT_VOTES;
     return cst_hand_out(round, xfer, COSET_XFER_SUM_WRAP, s->votes, s->vote_sums, 8 * (size_t)round->layout.nblocks,
@@ -403,7 +424,9 @@ static coset_status send_points(coset_round *round, size_t coords, coset_xfer *x
         if (!s->blocks[i].repair)
             continue;
         cst_sum_block g = geometry(round, i, own_unit(round, i));
-        kernels_of(round)->encode(&g, round->vector.rotated + b->at, (uint32_t)round->mean->rank, codes, (int32_t *)to);
+        float room[CST_BLOCK];
+        const float *x = cst_vector_rotated(&round->vector, i, room);
+        kernels_of(round)->encode(&g, x, (uint32_t)round->mean->rank, codes, (int32_t *)to);
         to += b->n;
         s->repaired++;
     }
@@ -519,8 +542,7 @@ static void note_statistics(coset_round *round, uint32_t index)
     int n = round->mean->size;
     double distances = (double)(s->vote_sums[index] & (((uint64_t)1 << VOTE_SHIFT) - 1)) / VOTE_SCALE;
     double s2 = fmax((distances - 1) / (n - 1), 0.01) * k->error, factor = cst_rotation_energy(b->n) * b->count;
-    double energy = round->mean->tools->norm->dot(s->means + k->at, s->means + k->at, b->n) / factor;
-    double r2 = fmax(energy - s2 / n - k->error / n, 0);
+    double r2 = fmax(k->energy / factor - s2 / n - k->error / n, 0);
     round->tensors[b->span]->stat[b->index] =
         (cst_block_stat){cst_energy_index(s2, k->unit), cst_energy_index(r2, k->unit)};
 }
@@ -548,8 +570,12 @@ static coset_status take_votes(coset_round *round)
 static coset_status send_more_votes(coset_round *round, coset_xfer *xfer)
 {
     sums *s = state_of(round);
-    for (uint32_t i = 0; i < round->layout.nblocks; i++)
-        s->votes[i] = s->blocks[i].repair ? vote_of(round, i) : 0;
+    for (uint32_t i = 0; i < round->layout.nblocks; i++) {
+        float room[CST_BLOCK];
+        s->votes[i] = 0;
+        if (s->blocks[i].repair)
+            s->votes[i] = vote_of(round, i, cst_vector_rotated(&round->vector, i, room), s->means + s->blocks[i].at);
+    }
     s->at = AT_MORE_VOTES;
     return cst_hand_out(round, xfer, COSET_XFER_SUM_WRAP, s->votes, s->vote_sums, 8 * (size_t)round->layout.nblocks,
                         COSET_U64);
@@ -568,7 +594,7 @@ static void store_all(coset_round *round)
     float zero[CST_BLOCK] = {0};
     for (uint32_t i = 0; i < round->layout.nblocks; i++) {
         const block_state *k = &s->blocks[i];
-        if (k->exact)
+        if (k->exact || (k->coded && !k->zero && !k->repair && goes_out_at_once(round, i)))
             continue;
         if (k->coded && !k->zero)
             cst_vector_store(&round->vector, i, s->means + k->at, k->unit);
@@ -648,7 +674,6 @@ const cst_protocol cst_homomorphic = {
     .name = "homomorphic",
     .segment = (size_t)1 << 18,
     .blocks = true,
-    .keeps = true,
     .configure = configure,
     .begin = sums_begin,
     .next = sums_next,

@@ -54,8 +54,7 @@ struct cst_protocol {
     const char *name;
     bool dealt;     /* deals blocks to owners: few are cut smaller */
     size_t segment; /* coordinates of the calls that a long one is cut into (cuts.h); 0: it must be whole */
-    bool blocks;    /* works on rotated blocks: round->vector is loaded before begin, */
-    bool keeps;     /* and keeps them rotated */
+    bool blocks;    /* works on rotated blocks: round->vector is loaded before begin */
     /* Checks the options that concern it, at creation; NULL: none do. May set mean->settings. */
     coset_status (*configure)(coset_mean *mean, const coset_mean_options *options, coset_error *why);
     coset_status (*begin)(coset_round *round);

@@ -10,6 +10,7 @@
 #ifndef CST_MEAN_OWNER_H
 #define CST_MEAN_OWNER_H
 #include "mean/gather.h"
+#include "mean/pool.h"
 
 enum { CST_LAST_ROUND = 2 }; /* rounds 0, 1, 2: six transfers at worst */
 

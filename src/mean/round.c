@@ -111,8 +111,8 @@ static coset_status prepare(coset_round *round, const coset_span *spans)
     if (!status)
         status = cut_tensors(round);
     if (!status && mean->size > 1 && mean->protocol->blocks)
-        status = cst_vector_load(&round->vector, mean->tools, &mean->pool, &mean->pace, &round->layout, round->spans,
-                                 round->nspans, round->roots, round->dtype, mean->protocol->keeps);
+        status = cst_vector_load(&round->vector, mean->tools, &mean->pace, &round->layout, round->spans, round->nspans,
+                                 round->roots, round->dtype);
     if (!status && mean->size > 1)
         status = mean->protocol->begin(round);
     if (status && mean->error.status != status)

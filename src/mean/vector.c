@@ -128,18 +128,12 @@ static bool measure_plain(cst_vector *v, uint32_t block)
     if (!is_plain(v, block, 0))
         return false;
     const float *x = (const float *)(const void *)cst_vector_elements(v, block);
-    if (v->rotated) {
-        rotate_block(v, block, x, v->rotated + b->at);
-        x = v->rotated + b->at;
-    }
     double energy = v->tools->norm->dot(x, x, b->n);
-    if (v->rotated)
-        energy /= cst_rotation_energy(b->n);
     v->own[block] = (cst_own_block){energy / b->count, CST_BLOCK_USUAL};
     return energy >= safe_energy_low && energy <= safe_energy_high;
 }
 
-/* Classifies one block, and rotates it if rotated blocks are kept; returns its largest magnitude. */
+/* Classifies one block; returns its largest magnitude. */
 static double measure_block(cst_vector *v, uint32_t block, int exponent)
 {
     const cst_block *b = &v->layout->blocks[block];
@@ -157,10 +151,6 @@ static double measure_block(cst_vector *v, uint32_t block, int exponent)
         }
         own->energy = stats.energy / b->count;
     }
-    if (v->rotated && own->kind == CST_BLOCK_USUAL)
-        rotate_into(v, block, exponent, v->rotated + b->at);
-    else if (v->rotated)
-        memset(v->rotated + b->at, 0, b->n * sizeof *v->rotated);
     return own->kind == CST_BLOCK_EXACT ? 0 : largest;
 }
 
@@ -182,16 +172,13 @@ static void measure_span(cst_vector *v, uint32_t span, uint32_t first, uint32_t 
         measure_block(v, b, e);
 }
 
-coset_status cst_vector_load(cst_vector *v, const cst_tools *tools, cst_pool *pool, cst_pace *pace,
-                             const cst_layout *layout, const coset_span *spans, size_t nspans,
-                             const cst_stream_root *roots, coset_dtype dtype, bool keep)
+coset_status cst_vector_load(cst_vector *v, const cst_tools *tools, cst_pace *pace, const cst_layout *layout,
+                             const coset_span *spans, size_t nspans, const cst_stream_root *roots, coset_dtype dtype)
 {
-    *v = (cst_vector){
-        .tools = tools, .pool = pool, .pace = pace, .layout = layout, .spans = spans, .roots = roots, .dtype = dtype};
+    *v = (cst_vector){.tools = tools, .pace = pace, .layout = layout, .spans = spans, .roots = roots, .dtype = dtype};
     v->exponents = calloc(nspans ? nspans : 1, sizeof *v->exponents);
     v->own = calloc(layout->nblocks ? layout->nblocks : 1, sizeof *v->own);
-    v->rotated = keep ? cst_pool_get(pool, layout->padded * sizeof(float)) : NULL;
-    if (!v->exponents || !v->own || (keep && !v->rotated)) {
+    if (!v->exponents || !v->own) {
         cst_vector_free(v);
         return COSET_ERR_MEMORY;
     }
@@ -210,8 +197,6 @@ const float *cst_vector_rotated(const cst_vector *v, uint32_t block, float *room
 {
     const cst_block *b = &v->layout->blocks[block];
     cst_pace_block(v->pace);
-    if (v->rotated)
-        return v->rotated + b->at;
     if (v->own[block].kind != CST_BLOCK_USUAL) {
         memset(room, 0, b->n * sizeof *room);
         return room;
@@ -226,8 +211,6 @@ void cst_vector_free(cst_vector *v)
 {
     free(v->exponents);
     free(v->own);
-    if (v->pool)
-        cst_pool_put(v->pool, v->rotated);
     *v = (cst_vector){0};
 }
 

@@ -14,7 +14,6 @@
 #include "codec/block.h"
 #include "mean/layout.h"
 #include "mean/pace.h"
-#include "mean/pool.h"
 
 typedef enum {
     CST_BLOCK_USUAL = 0,
@@ -29,26 +28,21 @@ typedef struct {
 
 typedef struct {
     const cst_tools *tools;
-    cst_pool *pool;
     cst_pace *pace;
     const cst_layout *layout;
     const coset_span *spans;
     const cst_stream_root *roots; /* per span */
     coset_dtype dtype;
     int *exponents;     /* per span */
-    float *rotated;     /* layout->padded, in units of 2^exponent; zeros where a block is not usual. NULL: not kept */
     cst_own_block *own; /* per block */
 } cst_vector;
 
-/* Measures all of it, and with `keep` keeps it rotated: for those who need it more than once or twice, since rotating a
- * block again costs less than writing it to memory and reading it back. tools, pool, pace, layout, spans and roots stay
- * the caller's. MEMORY. */
-coset_status cst_vector_load(cst_vector *v, const cst_tools *tools, cst_pool *pool, cst_pace *pace,
-                             const cst_layout *layout, const coset_span *spans, size_t nspans,
-                             const cst_stream_root *roots, coset_dtype dtype, bool keep);
+/* Measures all of it. It is not kept rotated: rotating a block again costs less than writing it to memory and reading it
+ * back. tools, pace, layout, spans and roots stay the caller's. MEMORY. */
+coset_status cst_vector_load(cst_vector *v, const cst_tools *tools, cst_pace *pace, const cst_layout *layout,
+                             const coset_span *spans, size_t nspans, const cst_stream_root *roots, coset_dtype dtype);
 void cst_vector_free(cst_vector *v);
-/* A block's n rotated values, in units of 2^exponent (zeros if it is not usual): kept ones, or those of now in `room`,
- * which is what is returned then. */
+/* A block's n rotated values, in units of 2^exponent (zeros if it is not usual), into `room`, which is returned. */
 const float *cst_vector_rotated(const cst_vector *v, uint32_t block, float *room);
 
 /* Rotation signs of a block. */

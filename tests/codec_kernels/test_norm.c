@@ -19,6 +19,8 @@ static void check_facts(void)
     cst_norm_stats s = cst_norm_scalar.stats(x, N);
     ca_expect(s.energy == energy && s.max == 3000.0f && s.nonfinite == 0, "stats of integers");
     ca_expect(cst_norm_scalar.dot(x, x, N) == energy, "dot of integers");
+    ca_expect(cst_norm_scalar.distance2(x, 1, x, N / 16 * 16) == 0, "distance from itself");
+    ca_expect(cst_norm_scalar.distance2(x, 3, x, 16) == 4 * cst_norm_scalar.dot(x, x, 16), "distance from a third");
     ca_expect(cst_first_nonfinite(x, N) == N, "no non-finite value");
     x[123] = NAN;
     x[700] = -INFINITY;
@@ -41,6 +43,10 @@ static void check_variant(size_t n)
     fill_vector(y, (uint32_t)n, 1.0);
     double expected = cst_norm_scalar.dot(x, y, n), got = variant->dot(x, y, n);
     ca_same(&expected, &got, 1, 8, "dot");
+    const size_t whole = n / CST_LANES * CST_LANES;
+    expected = cst_norm_scalar.distance2(x, 0.7f, y, whole);
+    got = variant->distance2(x, 0.7f, y, whole);
+    ca_same(&expected, &got, 1, 8, "distance2");
     for (size_t i = ca_below(3); i > 0 && n > 0; i--)
         x[ca_below(n)] = (float[]){NAN, INFINITY, -INFINITY, -NAN}[ca_below(4)];
     cst_norm_stats e = cst_norm_scalar.stats(x, n), g = variant->stats(x, n);

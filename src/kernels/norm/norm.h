@@ -19,6 +19,8 @@ typedef struct {
 typedef struct {
     cst_norm_stats (*stats)(const float *x, size_t n);
     double (*dot)(const float *x, const float *y, size_t n);
+    /* Sum of (scale x - y)^2, product and difference rounded to f32 each. n: multiple of 16. */
+    double (*distance2)(const float *x, float scale, const float *y, size_t n);
 } cst_norm_kernels;
 
 const cst_norm_kernels *cst_norm_kernels_for(int cpu_level);

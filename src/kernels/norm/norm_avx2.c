@@ -39,6 +39,22 @@ static double dot_lanes(const float *x, const float *y, size_t n)
     return sum_of_lanes(lane);
 }
 
+static double distance2_lanes(const float *x, float scale, const float *y, size_t n)
+{
+    const fvec factor = f_set(scale);
+    dvec sum[PARTS] = {d_zero(), d_zero()};
+    for (size_t i = 0; i < n; i += CST_LANES) {
+        CST_UNROLL
+        for (int part = 0; part < PARTS; part++) {
+            const dvec d = d_widen(f_sub(f_mul(f_load(x + i + 8 * part), factor), f_load(y + i + 8 * part)));
+            sum[part] = d_add_products(sum[part], d, d);
+        }
+    }
+    double lane[CST_LANES];
+    store_lanes(lane, sum);
+    return sum_of_lanes(lane);
+}
+
 typedef struct {
     dvec sum[PARTS];
     ivec max;
@@ -79,4 +95,4 @@ static cst_norm_stats stats_lanes(const float *x, size_t n)
     return (cst_norm_stats){sum_of_lanes(lane), float_of(largest), s.nonfinite};
 }
 
-const cst_norm_kernels cst_norm_avx2 = {.stats = stats_lanes, .dot = dot_lanes};
+const cst_norm_kernels cst_norm_avx2 = {.stats = stats_lanes, .dot = dot_lanes, .distance2 = distance2_lanes};

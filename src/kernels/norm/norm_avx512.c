@@ -20,6 +20,19 @@ static double dot_lanes(const float *x, const float *y, size_t n)
     return sum_of_lanes(lane);
 }
 
+static double distance2_lanes(const float *x, float scale, const float *y, size_t n)
+{
+    const fvec factor = f_set(scale);
+    dvec sum = d_zero();
+    for (size_t i = 0; i < n; i += CST_LANES) {
+        const dvec d = d_widen(f_sub(f_mul(f_load(x + i), factor), f_load(y + i)));
+        sum = d_add_products(sum, d, d);
+    }
+    double lane[CST_LANES];
+    d_store(lane, sum);
+    return sum_of_lanes(lane);
+}
+
 typedef struct {
     dvec sum;
     ivec max;
@@ -49,4 +62,4 @@ static cst_norm_stats stats_lanes(const float *x, size_t n)
     return (cst_norm_stats){sum_of_lanes(lane), float_of((uint32_t)_mm512_reduce_max_epi32(s.max)), s.nonfinite};
 }
 
-const cst_norm_kernels cst_norm_avx512 = {.stats = stats_lanes, .dot = dot_lanes};
+const cst_norm_kernels cst_norm_avx512 = {.stats = stats_lanes, .dot = dot_lanes, .distance2 = distance2_lanes};

@@ -22,6 +22,16 @@ static double dot_scalar(const float *x, const float *y, size_t n)
     return sum_lanes(lane);
 }
 
+static double distance2_scalar(const float *x, float scale, const float *y, size_t n)
+{
+    double lane[CST_LANES] = {0};
+    for (size_t i = 0; i < n; i++) {
+        float scaled = x[i] * scale, d = scaled - y[i];
+        lane[i % CST_LANES] += (double)d * (double)d;
+    }
+    return sum_lanes(lane);
+}
+
 static cst_norm_stats stats_scalar(const float *x, size_t n)
 {
     double lane[CST_LANES] = {0};
@@ -42,7 +52,7 @@ static cst_norm_stats stats_scalar(const float *x, size_t n)
     return s;
 }
 
-const cst_norm_kernels cst_norm_scalar = {.stats = stats_scalar, .dot = dot_scalar};
+const cst_norm_kernels cst_norm_scalar = {.stats = stats_scalar, .dot = dot_scalar, .distance2 = distance2_scalar};
 
 size_t cst_first_nonfinite(const float *x, size_t n)
 {
