@@ -271,7 +271,6 @@ static coset_status send_codes(coset_round *round, coset_xfer *xfer)
     s->words[0] = round->agreement ^ round->call;
     for (uint32_t i = 0; i < round->layout.nblocks; i++) {
         uint64_t *word = s->words + 1 + (size_t)CHECK_WORDS * i;
-        cst_pace_block(&round->mean->pace);
         bool can = codable(round, i);
         word[2] = (uint64_t)!can | (uint64_t)(round->vector.own[i].kind != CST_BLOCK_ZERO) << NONZERO_SHIFT;
         if (!s->blocks[i].coded)
@@ -383,7 +382,6 @@ static coset_status send_votes(coset_round *round, coset_xfer *xfer)
         k->zero = k->coded && told == 0;
         if (k->exact || k->zero || !k->coded)
             continue;
-        cst_pace_block(&round->mean->pace);
         s->votes[i] = decode_and_vote(round, i);
     }
     s->at = AT_VOTES;
