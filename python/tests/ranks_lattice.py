@@ -381,6 +381,21 @@ def case_gradients_on_a_gpu_go_through_the_host_if_asked() -> None:
     assert_identical(got)
 
 
+def case_plain_is_the_exact_mean() -> None:
+    """What the time objective does where compression does not pay: joined and in place."""
+    model = torch.nn.Sequential(torch.nn.Linear(64, 1100), torch.nn.Linear(1100, 32), torch.nn.Linear(32, 32))
+    for parameter in model.parameters():
+        dist.broadcast(parameter.data, 0)
+    plain, (ddp, state) = DistributedDataParallel(copy.deepcopy(model)), wrap(model, objective="time")
+    state._trial.plain = True
+    for m in (plain, ddp):
+        loss_of(m, batch(0)).backward()
+    for p, q in zip(model.parameters(), plain.module.parameters(), strict=True):
+        assert torch.allclose(p.grad, q.grad, rtol=0, atol=1e-6 * float(q.grad.abs().max()))
+    assert_identical(*gradients(model))
+    assert state.report()["exact_elements"] == sum(p.numel() for p in model.parameters())
+
+
 def case_wrong_options() -> None:
     for options in ({"mode": "tree"}, {"objective": "fun"}, {"error_budget": -1.0}, {"codec": "nosuch"}):
         try:

@@ -57,6 +57,7 @@ class Part:
         self.bucket = bucket
         self.spans: list[tuple[int, torch.Tensor]] = []
         self.exact: list[torch.Tensor] = []
+        self.plain: list[tuple[torch.Tensor, Callable[[], None]]] = []  # under way as they are, and how to wait for them
         self.last = False  # of a step
         self.small: torch.Tensor | None = None
         self.small_wait: Callable[[], None] | None = None

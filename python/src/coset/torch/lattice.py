@@ -34,6 +34,8 @@ from ._watch import Watch
 _log = logging.getLogger("coset")
 Span = tuple[int, torch.Tensor]
 _FLOATS = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+# Sent plain: shorter pieces are joined, which copies them; longer ones are reduced where they are.
+_IN_PLACE = 64 << 10
 # objective="time": steps measured with each way after the first ones, in which DDP and the statistics settle.
 _SETTLE_STEPS, _TRIAL_STEPS = 3, 4
 
@@ -160,7 +162,11 @@ class LatticeState:
     def _start(self, part: Part) -> None:
         """E and A."""
         if self._trial is not None and self._trial.plain:
-            part.exact = part.exact + [piece for _, piece in part.spans]
+            for _, piece in part.spans:
+                if piece.numel() < _IN_PLACE:
+                    part.exact.append(piece)
+                else:
+                    part.plain.append((piece, self._engine.all_reduce(piece)))
             part.spans = []
         if part.exact:
             part.small = torch.cat([g.reshape(-1) for g in part.exact])
@@ -186,6 +192,10 @@ class LatticeState:
         """All that is left."""
         while self._advance(part):
             pass
+        for piece, wait in part.plain:
+            wait()
+            piece /= self._engine.size
+            self._add({"exact_elements": piece.numel()})
         if part.small is not None and part.small_wait is not None:
             part.small_wait()
             part.small /= self._engine.size
