@@ -266,6 +266,29 @@ coset_status coset_request_on_complete(coset_request *request, void (*fn)(void *
 /* Drives pending operations without blocking; *active (may be NULL) = how many remain. */
 coset_status coset_progress(coset_comm *comm, int *active);
 
+/* -------------------------------------------------------------------------------------------------------------
+ * Which algorithm, and why.
+ */
+/* What `auto` takes for an all-reduce, and what the cost model (docs/algorithms.md) predicts for each algorithm. */
+typedef struct {
+    const char *algorithm;
+    double rounds, messages, sent_bytes; /* of the rank that has most */
+    double crowded_bytes;                /* of these, sent while others send to the same rank */
+    double added_bytes;                  /* operands of its sums */
+    double us;                                        /* predicted, with a core for each rank */
+} coset_tuning_row;
+typedef struct {
+    size_t struct_size;
+    const char *place;  /* whose prices the prediction uses: "shared memory", "one host", "network" */
+    const char *chosen; /* one of the rows */
+    int rows;
+    coset_tuning_row row[10];
+} coset_tuning;
+/* For a vector of `bytes` of f32 on `ranks` ranks, as many on each of `hosts` hosts, over a transport by name ("shm", "tcp",
+ * "mpi", ...). Reads tables only; any thread. ARGUMENT: ranks not in 2..1024, hosts not a divisor of ranks, no such
+ * transport, "shm" and "threads" with several hosts. */
+coset_status coset_tuning_of(const char *transport, int ranks, int hosts, size_t bytes, coset_tuning *out);
+
 #pragma GCC visibility pop
 #ifdef __cplusplus
 }

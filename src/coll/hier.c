@@ -9,9 +9,6 @@
 
 #include <stdlib.h>
 
-/* Below, the three phases' latency weighs more than the bytes that they keep off the network. */
-#define HIER_BYTES ((size_t)64 << 10)
-
 int cst_hier_possible(const coset_comm *c)
 {
     return c->nodes.nodes > 1 && c->nodes.most > 1;
@@ -25,7 +22,7 @@ int cst_hier_wanted(const coset_comm *c, const cst_call *call)
         return 1;
     /* 16-bit floats would cross the network as f32 sums: not by default */
     return call->algorithm == CST_ALGO_AUTO && !cst_dtype_is_half(call->dtype) &&
-           call->count * coset_dtype_size(call->dtype) >= HIER_BYTES;
+           call->count * coset_dtype_size(call->dtype) >= CST_HIER_BYTES;
 }
 
 /* A vector as the phases see it: never 16 bits wide. */

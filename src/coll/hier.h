@@ -11,6 +11,9 @@
 
 /* Is it possible here (several hosts, one of them with several ranks)? */
 int cst_hier_possible(const coset_comm *c);
+/* From so many bytes on `auto` takes it, where it is possible: below, the three phases' latency weighs more than the bytes
+ * that they keep off the network. */
+#define CST_HIER_BYTES ((size_t)64 << 10)
 /* Should this call go that way: asked for by name, or worth it? */
 int cst_hier_wanted(const coset_comm *c, const cst_call *call);
 /* Runs it to its end: blocks, as the groups' own operations do. The groups are made when first needed. */

@@ -3,6 +3,8 @@
 
 #include "base/dtype.h"
 #include "base/error.h"
+#include "coll/tuning.h"
+
 #include <limits.h>
 #include <string.h>
 
@@ -60,50 +62,33 @@ coset_status cst_algo_check(cst_algo algo, const cst_plan *plan, coset_error *wh
 
 /* For collectives by messages (where ranks reach each other's memory, shared.c decides): for each kind the first row
  * that fits, ranks and bytes (of the whole vector) up to those given. A row whose algorithm lacks a promise that the plan
- * needs is passed over; the last row of each kind has them all. All-reduce of 2 and 4 ranks: as measured over loopback
- * (docs/algorithms.md, bench/algorithms.py); the rest: from the cost model there. Rows for ranks on several hosts: as
- * measured with four hosts at 1 Gbit/s, where several senders to one host at a time cost direct 7 % of the bandwidth. */
+ * needs is passed over; the last row of each kind has them all. The rows of all-reduce are in tuning.h, with where they
+ * come from; these are from the cost model (docs/algorithms.md). */
 static const struct {
     cst_kind kind;
     int ranks;
     size_t bytes;
     cst_algo algo;
-    bool network; /* only for ranks on several hosts */
 } table[] = {
-    {CST_ALLREDUCE, 2, 512 * KIB, CST_ALGO_FLAT, true},
-    {CST_ALLREDUCE, 2, NO_LIMIT, CST_ALGO_DIRECT, true},
-    {CST_ALLREDUCE, 16, 16 * KIB, CST_ALGO_RD, true},
-    {CST_ALLREDUCE, 16, 4 * KIB, CST_ALGO_FLAT, true},
-    {CST_ALLREDUCE, 16, 256 * KIB, CST_ALGO_DIRECT, true},
-    {CST_ALLREDUCE, 16, NO_LIMIT, CST_ALGO_RING, true},
-    {CST_ALLREDUCE, 2, 512 * KIB, CST_ALGO_FLAT, false},
-    {CST_ALLREDUCE, 4, 32 * KIB, CST_ALGO_FLAT, false},
-    {CST_ALLREDUCE, 8, 8 * KIB, CST_ALGO_FLAT, false},
-    {CST_ALLREDUCE, 16, 2 * KIB, CST_ALGO_FLAT, false},
-    {CST_ALLREDUCE, 16, NO_LIMIT, CST_ALGO_DIRECT, false},
-    {CST_ALLREDUCE, INT_MAX, 16 * KIB, CST_ALGO_RD, false},
-    {CST_ALLREDUCE, INT_MAX, 1024 * KIB, CST_ALGO_RHD, false},
-    {CST_ALLREDUCE, INT_MAX, NO_LIMIT, CST_ALGO_RING, false},
-    {CST_ALLREDUCE, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT, false},
-    {CST_REDUCE_SCATTER, 16, NO_LIMIT, CST_ALGO_DIRECT, false},
-    {CST_REDUCE_SCATTER, INT_MAX, 1024 * KIB, CST_ALGO_DIRECT, false},
-    {CST_REDUCE_SCATTER, INT_MAX, NO_LIMIT, CST_ALGO_RING, false},
-    {CST_REDUCE_SCATTER, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT, false},
-    {CST_ALLGATHER, 16, NO_LIMIT, CST_ALGO_DIRECT, false},
-    {CST_ALLGATHER, INT_MAX, 1024 * KIB, CST_ALGO_DIRECT, false},
-    {CST_ALLGATHER, INT_MAX, NO_LIMIT, CST_ALGO_RING, false},
-    {CST_ALLTOALL, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT, false},
-    {CST_BROADCAST, 2, NO_LIMIT, CST_ALGO_TREE, false},
-    {CST_BROADCAST, 8, 1024 * KIB, CST_ALGO_TREE, false},
-    {CST_BROADCAST, 64, 8192 * KIB, CST_ALGO_TREE, false},
-    {CST_BROADCAST, 64, NO_LIMIT, CST_ALGO_RING, false},
-    {CST_BROADCAST, INT_MAX, NO_LIMIT, CST_ALGO_TREE, false},
-    {CST_REDUCE, 8, 16 * KIB, CST_ALGO_FLAT, false},
-    {CST_REDUCE, INT_MAX, 64 * KIB, CST_ALGO_TREE, false},
-    {CST_REDUCE, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT, false},
-    {CST_BARRIER, INT_MAX, NO_LIMIT, CST_ALGO_RD, false},
-    {CST_SEND, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT, false},
-    {CST_RECV, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT, false},
+    {CST_REDUCE_SCATTER, 16, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_REDUCE_SCATTER, INT_MAX, 1024 * KIB, CST_ALGO_DIRECT},
+    {CST_REDUCE_SCATTER, INT_MAX, NO_LIMIT, CST_ALGO_RING},
+    {CST_REDUCE_SCATTER, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_ALLGATHER, 16, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_ALLGATHER, INT_MAX, 1024 * KIB, CST_ALGO_DIRECT},
+    {CST_ALLGATHER, INT_MAX, NO_LIMIT, CST_ALGO_RING},
+    {CST_ALLTOALL, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_BROADCAST, 2, NO_LIMIT, CST_ALGO_TREE},
+    {CST_BROADCAST, 8, 1024 * KIB, CST_ALGO_TREE},
+    {CST_BROADCAST, 64, 8192 * KIB, CST_ALGO_TREE},
+    {CST_BROADCAST, 64, NO_LIMIT, CST_ALGO_RING},
+    {CST_BROADCAST, INT_MAX, NO_LIMIT, CST_ALGO_TREE},
+    {CST_REDUCE, 8, 16 * KIB, CST_ALGO_FLAT},
+    {CST_REDUCE, INT_MAX, 64 * KIB, CST_ALGO_TREE},
+    {CST_REDUCE, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_BARRIER, INT_MAX, NO_LIMIT, CST_ALGO_RD},
+    {CST_SEND, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
+    {CST_RECV, INT_MAX, NO_LIMIT, CST_ALGO_DIRECT},
 };
 
 static bool reduces(cst_kind kind)
@@ -119,14 +104,25 @@ static bool keeps_promises(const cst_plan *plan, cst_algo algo)
            (traits[algo].narrow || !cst_dtype_is_half(plan->call.dtype));
 }
 
+static cst_algo select_allreduce(const cst_plan *plan, size_t bytes)
+{
+    for (int i = 0; i < cst_tuned_row_count; i++) {
+        const cst_tuned_row *row = &cst_tuned_rows[i];
+        if (row->network == plan->network && plan->size <= row->ranks && bytes <= row->bytes &&
+            keeps_promises(plan, row->algo))
+            return row->algo;
+    }
+    return CST_ALGO_DIRECT;
+}
+
 cst_algo cst_select(const cst_plan *plan, cst_algo wanted)
 {
     size_t bytes = cst_plan_elements(plan) * coset_dtype_size(plan->call.dtype);
-    if (wanted != CST_ALGO_AUTO && plan->call.kind == CST_ALLREDUCE)
-        return wanted;
+    if (plan->call.kind == CST_ALLREDUCE)
+        return wanted == CST_ALGO_AUTO ? select_allreduce(plan, bytes) : wanted;
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++)
-        if (table[i].kind == plan->call.kind && (plan->network || !table[i].network) && plan->size <= table[i].ranks &&
-            bytes <= table[i].bytes && keeps_promises(plan, table[i].algo))
+        if (table[i].kind == plan->call.kind && plan->size <= table[i].ranks && bytes <= table[i].bytes &&
+            keeps_promises(plan, table[i].algo))
             return table[i].algo;
     return CST_ALGO_DIRECT;
 }

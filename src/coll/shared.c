@@ -5,7 +5,7 @@
 
 /* Up to here data travels in the slot even if the buffers are mapped: no exit barrier, but every rank reads all of it.
  * Measured on two cores (docs/performance.md): with a core per rank direct reads win from 1 KiB, on shared cores from 4 KiB. */
-#define FLAT_BYTES              ((size_t)512)
+#define FLAT_BYTES              CST_SHARED_FLAT_BYTES
 #define FLAT_BYTES_SHARED_CORES ((size_t)4 << 10)
 
 static size_t flat_limit(const coset_comm *c)

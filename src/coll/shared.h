@@ -15,6 +15,9 @@
 #define CST_COLL_SHARED_H
 #include "comm/comm.h"
 
+/* Up to here, with a core for each rank, `auto` passes vectors through the slots (path flat). */
+#define CST_SHARED_FLAT_BYTES ((size_t)512)
+
 typedef enum { CST_PATH_UNDECIDED = 0, CST_PATH_FLAT, CST_PATH_DIRECT, CST_PATH_BULK, CST_PATH_MESSAGE } cst_path;
 
 /* Most ranks on one host that the shared paths serve; beyond, messages do. Arrays of this size live on stacks. */

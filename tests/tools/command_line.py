@@ -44,6 +44,12 @@ def main():
         if "COMMAND" not in result.stdout:
             result = run(*name, "--no-such-option")
             expect(result.returncode == 2 and result.stderr.count("\n") == 1, f"{name} --no-such-option", result)
+    result = run("info", "--tuning", "--ranks", "2,4", "--sizes", "64,1M", "--json", "-")
+    rows = json.loads(result.stdout)
+    expect(result.returncode == 0 and len(rows) == 14 and all(r["chosen"] in [a["algorithm"] for a in r["algorithms"]] for r in rows),
+           "info --tuning", result)
+    expect(run("info", "--tuning", "--ranks", "1").returncode == 2, "one rank is refused", result)
+    expect(run("info", "--tuning", "--sizes", "12,pigeon").returncode == 2, "a size that is none is refused", result)
     result = run("info", "--json", "-")
     facts = json.loads(result.stdout)
     expect(result.returncode == 0 and facts["version"] and facts["cpu"]["level"] and facts["transports"], "info", result)

@@ -5,6 +5,7 @@
 #include "common/options.h"
 #include "common/table.h"
 #include "info/machine.h"
+#include "info/tuning.h"
 
 #include <coset.h>
 #include <stdbool.h>
@@ -102,12 +103,18 @@ static void print_machine(FILE *out, const cJSON *m)
 
 int tool_info(int argc, char **argv)
 {
-    const char *json = NULL;
+    const char *json = NULL, *ranks = NULL, *sizes = NULL;
+    bool tuning = false;
     const tool_option options[] = {
         TOOL_TEXT("json", 0, "FILE", "write the facts as JSON", &json),
+        TOOL_FLAG("tuning", 0, "show instead which algorithm auto chooses for which vector, and why", &tuning),
+        TOOL_TEXT("ranks", 0, "LIST", "with --tuning: numbers of ranks (default 2,4,8,16,64)", &ranks),
+        TOOL_TEXT("sizes", 0, "LIST", "with --tuning: sizes of vectors (default 64,4K,64K,1M,16M,100M)", &sizes),
         TOOL_END,
     };
     tool_options_parse(argc, argv, options, about, NULL);
+    if (tuning)
+        return info_tuning(argv[0], ranks, sizes, json);
     cJSON *all = everything();
     FILE *out = tool_human_stream(json);
     if (out == stdout) {
