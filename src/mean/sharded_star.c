@@ -12,60 +12,19 @@
  */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "codec/parts.h"
-#include "mean/internal.h"
-#include "mean/owner.h"
 #include "mean/receiver.h"
-#include "mean/sender.h"
-#include "mean/sketch.h"
+#include "mean/star_state.h"
 
 #include <stdlib.h>
 
-typedef enum { AT_START, AT_SKETCHES, AT_STATISTICS, AT_UP, AT_DOWN, AT_END } stage;
-
-enum { ROUNDS = CST_LAST_ROUND + 1 };
-enum { REPAIRED = 1, REFINED = 2 };
-
-typedef struct {
-    uint8_t *send, *recv;
-    size_t bytes; /* of a frame */
-} buffers;
-
-typedef struct {
-    stage at;
-    int round;
-    cst_sketch sketch;
-    cst_shared shared;
-    cst_sender sender;
-    cst_owner owner;
-    bool owner_ready;
-    cst_heard *heard;
-    cst_packer packer;
-    cst_request *asked; /* by this rank as owner, in its last DOWN frame */
-    uint32_t nasked;
-    buffers up[ROUNDS], down;      /* UP frames are kept till the end: blocks that wait are decoded again */
-    cst_parts *heard_from[ROUNDS]; /* UP frames, per sender */
-    cst_parts *told;               /* the last DOWN frames, per owner */
-    buffers extra;                 /* sketches and statistics */
-    uint16_t *errors;              /* per owner: predicted error of its blocks, as told last */
-    uint32_t *corrected;           /* per owner */
-    uint8_t *current;              /* per block: its owner has told new statistics */
-    uint8_t *events;               /* per span: REPAIRED, REFINED */
-} star;
-
-static star *state_of(const coset_round *round)
-{
-    return round->state;
-}
-
-static void buffers_free(coset_mean *mean, buffers *b)
+static void buffers_free(coset_mean *mean, cst_star_buffers *b)
 {
     cst_pool_put(&mean->pool, b->send);
     cst_pool_put(&mean->pool, b->recv);
-    *b = (buffers){0};
+    *b = (cst_star_buffers){0};
 }
 
-static coset_status buffers_make(coset_mean *mean, buffers *b, size_t send, size_t recv, size_t bytes)
+static coset_status buffers_make(coset_mean *mean, cst_star_buffers *b, size_t send, size_t recv, size_t bytes)
 {
     buffers_free(mean, b);
     b->send = cst_pool_get(&mean->pool, send);
@@ -77,13 +36,13 @@ static coset_status buffers_make(coset_mean *mean, buffers *b, size_t send, size
     return COSET_ERR_MEMORY;
 }
 
-static coset_status make_alltoall(coset_mean *mean, buffers *b, size_t bytes)
+static coset_status make_alltoall(coset_mean *mean, cst_star_buffers *b, size_t bytes)
 {
     size_t all;
     return cst_size_mul((size_t)mean->size, bytes, &all) ? buffers_make(mean, b, all, all, bytes) : COSET_ERR_MEMORY;
 }
 
-static coset_status make_allgather(coset_mean *mean, buffers *b, size_t bytes)
+static coset_status make_allgather(coset_mean *mean, cst_star_buffers *b, size_t bytes)
 {
     size_t all;
     return cst_size_mul((size_t)mean->size, bytes, &all) ? buffers_make(mean, b, bytes, all, bytes) : COSET_ERR_MEMORY;
@@ -91,7 +50,7 @@ static coset_status make_allgather(coset_mean *mean, buffers *b, size_t bytes)
 
 static coset_status star_begin(coset_round *round)
 {
-    star *s = round->state = calloc(1, sizeof(star));
+    cst_star_call *s = round->state = calloc(1, sizeof(cst_star_call));
     size_t n = (size_t)round->mean->size;
     if (!s)
         return COSET_ERR_MEMORY;
@@ -101,7 +60,7 @@ static coset_status star_begin(coset_round *round)
     s->told = calloc(n, sizeof *s->told);
     s->current = calloc(round->layout.nblocks + 1, 1);
     s->events = calloc(round->nspans + 1, 1);
-    for (int r = 0; r < ROUNDS; r++)
+    for (int r = 0; r < CST_STAR_ROUNDS; r++)
         s->heard_from[r] = calloc(n, sizeof *s->heard_from[r]);
     bool enough = s->errors && s->corrected && s->told && s->current && s->events && s->heard_from[0] &&
                   s->heard_from[1] && s->heard_from[2];
@@ -120,10 +79,10 @@ static void parts_free(cst_parts **parts, int ranks)
 
 static void star_end(coset_round *round)
 {
-    star *s = state_of(round);
+    cst_star_call *s = cst_star_of(round);
     if (!s)
         return;
-    for (int r = 0; r < ROUNDS; r++) {
+    for (int r = 0; r < CST_STAR_ROUNDS; r++) {
         parts_free(&s->heard_from[r], round->mean->size);
         buffers_free(round->mean, &s->up[r]);
     }
@@ -145,66 +104,45 @@ static void star_end(coset_round *round)
     round->state = NULL;
 }
 
-static cst_frame_header header_of(const coset_round *round, cst_frame_kind kind, int pass, int sender, int receiver)
-{
-    return (cst_frame_header){.kind = (uint8_t)kind,
-                              .round = (uint16_t)pass,
-                              .sender = (uint16_t)sender,
-                              .receiver = (uint16_t)receiver,
-                              .call = round->call,
-                              .agreement = round->agreement};
-}
-
-/* Opens a frame that came from `sender`, and checks that it is the one that must come now. */
-static coset_status open_frame(const coset_round *round, const uint8_t *frame, size_t bytes, cst_frame_header want,
-                               cst_frame_header *h)
-{
-    coset_error *why = &round->mean->error;
-    coset_status status = cst_frame_open(frame, bytes, h, why);
-    if (status)
-        why->peer = want.sender;
-    return status ? status : cst_frame_expect(h, &want, why);
-}
-
 /* ---- first call: sketches ---- */
 
 static coset_status send_sketches(coset_round *round, coset_xfer *xfer)
 {
-    star *s = state_of(round);
+    cst_star_call *s = cst_star_of(round);
     int n = round->mean->size;
     coset_status status = make_alltoall(round->mean, &s->extra, s->sketch.up_bytes);
     if (status)
         return status;
-    cst_frame_header h = header_of(round, CST_FRAME_SKETCH, 0, 0, 0);
+    cst_frame_header h = cst_star_header(round, CST_FRAME_SKETCH, 0, 0, 0);
     for (int j = 0; j < n; j++)
         cst_sketch_write(&s->sketch, j, h, s->extra.send + s->extra.bytes * (size_t)j);
-    s->at = AT_SKETCHES;
+    s->at = CST_AT_SKETCHES;
     return cst_hand_out(round, xfer, COSET_XFER_ALLTOALL, s->extra.send, s->extra.recv, s->extra.bytes, COSET_U8);
 }
 
 static coset_status send_statistics(coset_round *round, coset_xfer *xfer)
 {
-    star *s = state_of(round);
-    buffers sketches = s->extra;
-    s->extra = (buffers){0};
-    cst_frame_header h = header_of(round, CST_FRAME_SKETCH, 0, 0, 0);
+    cst_star_call *s = cst_star_of(round);
+    cst_star_buffers sketches = s->extra;
+    s->extra = (cst_star_buffers){0};
+    cst_frame_header h = cst_star_header(round, CST_FRAME_SKETCH, 0, 0, 0);
     coset_status status = make_allgather(round->mean, &s->extra, s->sketch.down_bytes);
     if (!status)
         status = cst_sketch_answer(&s->sketch, sketches.recv, h, s->extra.send, &round->mean->error);
     buffers_free(round->mean, &sketches);
     if (status)
         return status;
-    s->at = AT_STATISTICS;
+    s->at = CST_AT_STATISTICS;
     return cst_hand_out(round, xfer, COSET_XFER_ALLGATHER, s->extra.send, s->extra.recv, s->extra.bytes, COSET_U8);
 }
 
 static coset_status take_statistics(coset_round *round)
 {
-    star *s = state_of(round);
+    cst_star_call *s = cst_star_of(round);
     for (int j = 0; j < round->mean->size; j++) {
         const uint8_t *frame = s->extra.recv + s->extra.bytes * (size_t)j;
-        coset_status status =
-            cst_sketch_take(&s->sketch, j, frame, header_of(round, CST_FRAME_STATS, 0, 0, 0), &round->mean->error);
+        coset_status status = cst_sketch_take(&s->sketch, j, frame, cst_star_header(round, CST_FRAME_STATS, 0, 0, 0),
+                                              &round->mean->error);
         if (status)
             return status;
     }
@@ -217,7 +155,7 @@ static coset_status take_statistics(coset_round *round)
 
 static coset_status plan_call(coset_round *round)
 {
-    star *s = state_of(round);
+    cst_star_call *s = cst_star_of(round);
     coset_mean *mean = round->mean;
     cst_plan_options options = mean->plan;
     options.element[0] = cst_exact_bytes(round->dtype, false);
@@ -246,13 +184,13 @@ static coset_status plan_call(coset_round *round)
 
 static coset_status send_codes(coset_round *round, coset_xfer *xfer)
 {
-    star *s = state_of(round);
+    cst_star_call *s = cst_star_of(round);
     int n = round->mean->size, rank = round->mean->rank;
-    buffers *b = &s->up[0];
+    cst_star_buffers *b = &s->up[0];
     coset_status status = make_alltoall(round->mean, b, s->shared.up_bytes);
     for (int j = 0; !status && j < n; j++) {
         uint8_t *frame = b->send + b->bytes * (size_t)j;
-        cst_frame_header h = header_of(round, CST_FRAME_UP, 0, rank, j);
+        cst_frame_header h = cst_star_header(round, CST_FRAME_UP, 0, rank, j);
         h.first_block = s->shared.first[j];
         h.blocks = j == rank ? 0 : s->shared.first[j + 1] - h.first_block;
         if (j == rank)
@@ -262,166 +200,41 @@ static coset_status send_codes(coset_round *round, coset_xfer *xfer)
     }
     if (status)
         return status;
-    s->at = AT_UP;
+    s->at = CST_AT_UP;
     return cst_hand_out(round, xfer, COSET_XFER_ALLTOALL, b->send, b->recv, b->bytes, COSET_U8);
-}
-
-/* Requests in a DOWN frame, checked. *out is malloc'ed. */
-static coset_status read_requests(const coset_round *round, const cst_parts *frame, int owner, cst_request **out)
-{
-    const star *s = state_of(round);
-    uint32_t count = frame->header.requests;
-    *out = malloc((count ? count : 1) * sizeof **out);
-    if (!*out)
-        return COSET_ERR_MEMORY;
-    for (uint32_t i = 0; i < count; i++) {
-        cst_request *r = &(*out)[i];
-        bool good = cst_request_read(frame->requests + (size_t)CST_REQUEST_BYTES * i, r);
-        good = good && r->block >= s->shared.first[owner] && r->block < s->shared.first[owner + 1];
-        good = good && (r->sender == CST_TO_ALL || r->sender < round->mean->size);
-        good = good && r->arg <= (r->ask == CST_ASK_DIGITS ? 14 : 60);
-        if (!good) {
-            free(*out);
-            *out = NULL;
-            return cst_fail(&round->mean->error, COSET_ERR_CORRUPT, owner, "a request of rank %d makes no sense",
-                            owner);
-        }
-    }
-    return COSET_OK;
-}
-
-static uint32_t answers_of(const cst_request *requests, uint32_t n, int sender)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; i < n; i++)
-        count += requests[i].sender == CST_TO_ALL || requests[i].sender == sender;
-    return count;
 }
 
 static coset_status send_answers(coset_round *round, size_t bytes, coset_xfer *xfer)
 {
-    star *s = state_of(round);
+    cst_star_call *s = cst_star_of(round);
     int n = round->mean->size, rank = round->mean->rank;
-    buffers *b = &s->up[s->round];
+    cst_star_buffers *b = &s->up[s->round];
     coset_status status = make_alltoall(round->mean, b, bytes);
     for (int j = 0; !status && j < n; j++) {
         uint8_t *frame = b->send + bytes * (size_t)j;
         cst_request *requests = NULL;
-        cst_frame_header h = header_of(round, CST_FRAME_UP, s->round, rank, j);
+        cst_frame_header h = cst_star_header(round, CST_FRAME_UP, s->round, rank, j);
         if (j == rank) {
             memset(frame, 0, bytes);
             continue;
         }
         const cst_parts *told = &s->told[j];
-        status = read_requests(round, told, j, &requests);
+        status = cst_star_requests(round, told, j, &requests);
         if (!status) {
-            h.blocks = answers_of(requests, told->header.requests, rank);
+            h.blocks = cst_star_answers_of(requests, told->header.requests, rank);
             status = cst_sender_answers(&s->sender, requests, told->header.requests, &s->packer, &h, frame, bytes);
         }
         free(requests);
     }
     if (status)
         return status;
-    s->at = AT_UP;
+    s->at = CST_AT_UP;
     return cst_hand_out(round, xfer, COSET_XFER_ALLTOALL, b->send, b->recv, b->bytes, COSET_U8);
 }
 
 /* ---- B, D, F: down ---- */
 
-/* Sizes of the parts of an UP frame: the blocks owned here, or in later rounds those asked for. */
-static cst_part_size *sizes_of_up(const coset_round *round, int sender, uint32_t *parts)
-{
-    const star *s = state_of(round);
-    uint32_t first = s->owner.first, count = s->owner.end - first;
-    *parts = s->round == 0 ? count : answers_of(s->asked, s->nasked, sender);
-    cst_part_size *sizes = malloc((*parts ? *parts : 1) * sizeof *sizes);
-    uint32_t k = 0;
-    for (uint32_t i = 0; sizes && i < (s->round == 0 ? count : s->nasked); i++) {
-        uint32_t block = s->round == 0 ? first + i : s->asked[i].block;
-        const cst_block *b = &round->layout.blocks[block];
-        if (s->round == 0 || s->asked[i].sender == CST_TO_ALL || s->asked[i].sender == sender)
-            sizes[k++] = (cst_part_size){b->n, b->count};
-    }
-    return sizes;
-}
-
-/* A base code must be one that a sender may use; an answer must be what was asked for. */
-static bool answers_fit(const star *s, cst_parts *frame, int sender, int ranks)
-{
-    uint32_t k = 0;
-    for (uint32_t i = 0; i < s->nasked; i++) {
-        const cst_request *r = &s->asked[i];
-        if (r->sender != CST_TO_ALL && r->sender != sender)
-            continue;
-        cst_heard *h = &s->heard[(size_t)(r->block - s->owner.first) * (size_t)ranks + (size_t)sender];
-        const cst_part *base = &h->frame->parts[h->part], *part = &frame->parts[k];
-        uint8_t code = part->desc.code;
-        if (r->ask == CST_ASK_RESEND) {
-            if (code == CST_CODE_PLAIN || code == CST_CODE_ABSENT)
-                return false;
-            if (code == CST_CODE_EXACT && part->desc.class == CST_CLASS_SAME)
-                return false;
-            h->frame = frame;
-            h->part = k;
-            h->late = true;
-        } else if (r->ask == CST_ASK_REFINE) {
-            bool lattice = base->desc.code == CST_CODE_Z || base->desc.code == CST_CODE_E8 ||
-                           base->desc.code == CST_CODE_ENTROPY || base->desc.code == CST_CODE_WIDE;
-            if (code != (lattice ? CST_CODE_Z : CST_CODE_ABSENT))
-                return false;
-            h->refine = lattice ? part : NULL;
-        } else {
-            unsigned want = r->ask == CST_ASK_DIGITS ? r->arg : base->desc.code == CST_CODE_WIDE ? 64 : 32;
-            if (code != CST_CODE_PLAIN || part->desc.class != want)
-                return false;
-            *(r->ask == CST_ASK_DIGITS ? &h->digits : &h->plain) = part;
-            h->late = true;
-        }
-        k++;
-    }
-    return true;
-}
-
-static bool base_codes_fit(const star *s, cst_parts *frame, int sender, int ranks)
-{
-    for (uint32_t i = 0; i < frame->header.blocks; i++) {
-        if (frame->parts[i].desc.code == CST_CODE_PLAIN)
-            return false;
-        s->heard[(size_t)i * (size_t)ranks + (size_t)sender] = (cst_heard){.frame = frame, .part = i};
-    }
-    return true;
-}
-
-static coset_status hear(coset_round *round, int sender, size_t *declared)
-{
-    star *s = state_of(round);
-    buffers *b = &s->up[s->round];
-    cst_parts *frame = &s->heard_from[s->round][sender];
-    const uint8_t *bytes = b->recv + b->bytes * (size_t)sender;
-    cst_frame_header h;
-    coset_status status =
-        open_frame(round, bytes, b->bytes, header_of(round, CST_FRAME_UP, s->round, sender, round->mean->rank), &h);
-    if (status)
-        return status;
-    uint32_t parts;
-    cst_part_size *sizes = sizes_of_up(round, sender, &parts);
-    if (!sizes)
-        return COSET_ERR_MEMORY;
-    bool fits = h.blocks == parts && h.requests == 0 && (s->round > 0 || h.first_block == s->owner.first);
-    status = fits ? cst_parts_read(frame, bytes, &h, sizes, cst_exact_bytes(round->dtype, false), &round->mean->error)
-                  : COSET_ERR_CORRUPT;
-    free(sizes);
-    if (!status) {
-        int n = round->mean->size;
-        fits = s->round == 0 ? base_codes_fit(s, frame, sender, n) : answers_fit(s, frame, sender, n);
-        *declared = s->round == 0 && h.need_up > *declared ? (size_t)h.need_up : *declared;
-    }
-    return fits ? status
-                : cst_fail(&round->mean->error, COSET_ERR_CORRUPT, sender,
-                           "the codes of rank %d are not those of this exchange", sender);
-}
-
-static coset_status keep_requests(star *s)
+static coset_status keep_requests(cst_star_call *s)
 {
     free(s->asked);
     s->nasked = s->packer.header.requests;
@@ -433,18 +246,18 @@ static coset_status keep_requests(star *s)
 
 static coset_status send_means(coset_round *round, size_t bytes, coset_xfer *xfer)
 {
-    star *s = state_of(round);
+    cst_star_call *s = cst_star_of(round);
     int n = round->mean->size, rank = round->mean->rank;
     size_t declared = 0;
     coset_status status = COSET_OK;
     for (int u = 0; !status && u < n; u++)
         if (u != rank)
-            status = hear(round, u, &declared);
+            status = cst_star_hear(round, u, &declared);
     if (!status)
         status = make_allgather(round->mean, &s->down, bytes);
     if (status)
         return status;
-    cst_frame_header h = header_of(round, CST_FRAME_DOWN, s->round, rank, CST_TO_ALL);
+    cst_frame_header h = cst_star_header(round, CST_FRAME_DOWN, s->round, rank, CST_TO_ALL);
     h.first_block = s->owner.first;
     h.blocks = s->owner.end - s->owner.first;
     status = cst_owner_frame(&s->owner, s->round, declared, &s->packer, &h, s->down.send, bytes, &round->mean->error);
@@ -452,14 +265,14 @@ static coset_status send_means(coset_round *round, size_t bytes, coset_xfer *xfe
         status = keep_requests(s);
     if (status)
         return status;
-    s->at = AT_DOWN;
+    s->at = CST_AT_DOWN;
     return cst_hand_out(round, xfer, COSET_XFER_ALLGATHER, s->down.send, s->down.recv, bytes, COSET_U8);
 }
 
 /* A mean that waits though nothing was asked for it did not fit: phase 1 had left it too small an error. */
 static void note_squeezed(coset_round *round, const cst_parts *frame)
 {
-    star *s = state_of(round);
+    cst_star_call *s = cst_star_of(round);
     for (uint32_t i = 0; i < frame->header.blocks; i++) {
         uint32_t block = frame->header.first_block + i;
         bool waits = frame->parts[i].desc.code == CST_CODE_ABSENT && !s->current[block];
@@ -468,14 +281,14 @@ static void note_squeezed(coset_round *round, const cst_parts *frame)
             cst_request_read(frame->requests + (size_t)CST_REQUEST_BYTES * k, &r);
             waits = r.block != block;
         }
-        s->events[round->layout.blocks[block].span] |= waits ? REFINED : 0;
+        s->events[round->layout.blocks[block].span] |= waits ? CST_STAR_REFINED : 0;
     }
 }
 
 /* Statistics and counts, from every owner's frame, the own one too. */
 static void take_notes(coset_round *round, int owner, const cst_parts *frame)
 {
-    star *s = state_of(round);
+    cst_star_call *s = cst_star_of(round);
     coset_mean_report *report = &round->report;
     for (uint32_t i = 0; i < frame->header.blocks; i++) {
         const cst_block *b = &round->layout.blocks[frame->header.first_block + i];
@@ -492,7 +305,9 @@ static void take_notes(coset_round *round, int owner, const cst_parts *frame)
         cst_request_read(frame->requests + (size_t)CST_REQUEST_BYTES * i, &r);
         report->refined += r.ask == CST_ASK_REFINE;
         bool missed = r.ask == CST_ASK_DIGITS || r.ask == CST_ASK_PLAIN;
-        s->events[round->layout.blocks[r.block].span] |= missed ? REPAIRED : r.ask == CST_ASK_REFINE ? REFINED : 0;
+        s->events[round->layout.blocks[r.block].span] |= missed                    ? CST_STAR_REPAIRED
+                                                         : r.ask == CST_ASK_REFINE ? CST_STAR_REFINED
+                                                                                   : 0;
         if (r.ask != CST_ASK_REFINE)
             report->repaired += r.sender == CST_TO_ALL ? (uint64_t)round->mean->size - 1 : 1;
     }
@@ -500,42 +315,14 @@ static void take_notes(coset_round *round, int owner, const cst_parts *frame)
     s->corrected[owner] = frame->header.corrected;
 }
 
-static coset_status listen_to(coset_round *round, int owner, uint64_t *need_up, uint64_t *need_down)
-{
-    star *s = state_of(round);
-    const uint8_t *bytes = s->down.recv + s->down.bytes * (size_t)owner;
-    uint32_t first = s->shared.first[owner], blocks = s->shared.first[owner + 1] - first;
-    cst_frame_header h;
-    coset_status status =
-        open_frame(round, bytes, s->down.bytes, header_of(round, CST_FRAME_DOWN, s->round, owner, CST_TO_ALL), &h);
-    if (status)
-        return status;
-    /* No frame asks for more than all of its blocks several times over: a bound for memory. */
-    uint64_t most = 4096 + (uint64_t)blocks * (4096 * 16 + 512) * (uint64_t)round->mean->size;
-    if (h.first_block != first || h.blocks != blocks || h.need_up > most || h.need_down > most)
-        return cst_fail(&round->mean->error, COSET_ERR_CORRUPT, owner,
-                        "the means of rank %d are not those of its blocks", owner);
-    cst_part_size *sizes = malloc((blocks ? blocks : 1) * sizeof *sizes);
-    if (!sizes)
-        return COSET_ERR_MEMORY;
-    for (uint32_t i = 0; i < blocks; i++)
-        sizes[i] = (cst_part_size){round->layout.blocks[first + i].n, round->layout.blocks[first + i].count};
-    status =
-        cst_parts_read(&s->told[owner], bytes, &h, sizes, cst_exact_bytes(round->dtype, true), &round->mean->error);
-    free(sizes);
-    *need_up = h.need_up > *need_up ? h.need_up : *need_up;
-    *need_down = h.need_down > *need_down ? h.need_down : *need_down;
-    return status;
-}
-
 static coset_status take_means(coset_round *round, uint64_t *need_up, uint64_t *need_down)
 {
-    star *s = state_of(round);
+    cst_star_call *s = cst_star_of(round);
     cst_receiver receiver = {round->mean->tools, &s->shared, &round->vector, round->roots, round->dtype};
     *need_up = *need_down = 0;
     for (int j = 0; j < round->mean->size; j++) {
         cst_parts_free(&s->told[j]);
-        coset_status status = listen_to(round, j, need_up, need_down);
+        coset_status status = cst_star_listen(round, j, need_up, need_down);
         if (!status && j != round->mean->rank)
             status = cst_receive(&receiver, j, &s->told[j], &round->mean->error);
         if (status)
@@ -547,7 +334,7 @@ static coset_status take_means(coset_round *round, uint64_t *need_up, uint64_t *
 
 static double owner_coords(const coset_round *round, int owner)
 {
-    const star *s = state_of(round);
+    const cst_star_call *s = cst_star_of(round);
     double coords = 0;
     for (uint32_t b = s->shared.first[owner]; b < s->shared.first[owner + 1]; b++)
         coords += round->layout.blocks[b].count;
@@ -557,11 +344,11 @@ static double owner_coords(const coset_round *round, int owner)
 /* What a span's call has taught about its tensor. A first call, by a sketch, says nothing of how the spread moves. */
 static void learn(coset_round *round, size_t span)
 {
-    const star *s = state_of(round);
+    const cst_star_call *s = cst_star_of(round);
     cst_tensor *t = round->tensors[span];
     if (!s->shared.options.fresh)
-        cst_margins_learn(&t->margins, s->events[span] & REPAIRED,
-                          (s->events[span] & REFINED) && s->shared.options.bits <= 0,
+        cst_margins_learn(&t->margins, s->events[span] & CST_STAR_REPAIRED,
+                          (s->events[span] & CST_STAR_REFINED) && s->shared.options.bits <= 0,
                           t->count < round->layout.coords / 16);
     t->known |= t->count > 0;
     cst_past_keep(&t->past, round->spans[span].recv, t->count, round->dtype);
@@ -569,7 +356,7 @@ static void learn(coset_round *round, size_t span)
 
 static void conclude(coset_round *round)
 {
-    star *s = state_of(round);
+    cst_star_call *s = cst_star_of(round);
     double error = 0, spread = 0, energy = 0, coords = (double)round->layout.coords;
     for (int j = 0; j < round->mean->size; j++) {
         error += owner_coords(round, j) * cst_energy_value(s->errors[j], 0);
@@ -588,28 +375,28 @@ static void conclude(coset_round *round)
         round->report.mean2 = energy / coords;
         round->report.predicted_excess = spread > 0 ? error / spread * round->mean->size : 0;
     }
-    s->at = AT_END;
+    s->at = CST_AT_END;
 }
 
 static coset_status star_next(coset_round *round, coset_xfer *xfer)
 {
-    star *s = state_of(round);
+    cst_star_call *s = cst_star_of(round);
     uint64_t need_up, need_down;
     coset_status status;
     switch (s->at) {
-    case AT_START:
+    case CST_AT_START:
         if (s->sketch.up_bytes)
             return send_sketches(round, xfer);
         status = plan_call(round);
         return status ? status : send_codes(round, xfer);
-    case AT_SKETCHES: return send_statistics(round, xfer);
-    case AT_STATISTICS:
+    case CST_AT_SKETCHES: return send_statistics(round, xfer);
+    case CST_AT_STATISTICS:
         status = take_statistics(round);
         if (!status)
             status = plan_call(round);
         return status ? status : send_codes(round, xfer);
-    case AT_UP: return send_means(round, s->round == 0 ? s->shared.down_bytes : s->down.bytes, xfer);
-    case AT_DOWN:
+    case CST_AT_UP: return send_means(round, s->round == 0 ? s->shared.down_bytes : s->down.bytes, xfer);
+    case CST_AT_DOWN:
         status = take_means(round, &need_up, &need_down);
         if (status)
             return status;
