@@ -15,6 +15,7 @@
 #include "mean/receiver.h"
 #include "mean/star_state.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 static void buffers_free(coset_mean *mean, cst_star_buffers *b)
@@ -166,7 +167,7 @@ static coset_status plan_call(coset_round *round)
     if (options.bits > 0 && round->layout.coords) {
         size_t spent = s->sketch.up_bytes + s->sketch.down_bytes;
         double side = 8.0 * (double)spent * mean->size / (double)round->layout.coords;
-        options.bits = options.bits - side > 0.5 ? options.bits - side : 0.5;
+        options.bits = fmax(options.bits - side, 0.75 * options.bits);
     }
     coset_status status = cst_shared_plan(&s->shared, &options, &round->layout, round->tensors);
     if (status)

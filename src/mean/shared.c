@@ -261,8 +261,19 @@ static void deal(cst_shared *s, cached_plan *cache, uint32_t *weights)
 
 /* ---- fixed bits ---- */
 
+/* Bits per coordinate over both phases, expected of the codes alone. */
+static double code_bits(const cst_shared *s)
+{
+    double bytes = 0;
+    for (int j = 0; j < s->options.rules.ranks; j++) {
+        frame_load f = load_of(s, j);
+        bytes += f.up + f.down;
+    }
+    return 8 * bytes / (double)s->layout->coords;
+}
+
 /* Bits fall by one over both phases when the budget doubles, so a few steps of Newton's method find the budget whose frames
- * have the size asked for. */
+ * have the size asked for. In small calls headers could take all of that: codes keep three quarters of it at least. */
 static void fit_bits(cst_shared *s, cached_plan *cache, uint32_t *weights)
 {
     for (int i = 0; i < 6; i++) {
@@ -270,7 +281,7 @@ static void fit_bits(cst_shared *s, cached_plan *cache, uint32_t *weights)
         size_frames(s);
         double n = s->options.rules.ranks, coords = (double)s->layout->coords;
         double bits = 8 * n * (double)(s->up_bytes + s->down_bytes) / coords;
-        double too_many = bits - s->options.bits;
+        double too_many = fmin(bits - s->options.bits, code_bits(s) - 0.75 * s->options.bits);
         if (too_many <= 0.004 && too_many > -0.01)
             return;
         s->beta *= cst_exp2(too_many > 4 ? 4 : too_many < -4 ? -4 : too_many + (i > 2 ? 0.004 : 0));

@@ -52,6 +52,8 @@ static void parse(settings *s, int argc, char **argv)
         TOOL_END,
     };
     tool_options_parse(argc, argv, options, about, NULL);
+    if (s->mean.bits > 0 && s->mean.error_budget > 0)
+        tool_bad_input(argv[0], "--bits and --budget exclude each other");
     s->mean.seed = (uint64_t)s->seed;
 }
 
@@ -80,8 +82,8 @@ static void add_row(tool_table *table, cJSON *all, const settings *s, const char
     cJSON_AddItemToArray(all, o);
 }
 
-/* All steps of one codec. Exits with 2 if the codec or its options are wrong. */
-static int measure(settings *s, const char *name, const char *codec, float **x, void *out, tool_figures *f)
+/* The ranks of one codec. Exits with 2 if the codec or its options are wrong. */
+static tool_estimator *make(const settings *s, const char *name, const char *codec)
 {
     char error[512];
     coset_mean_options options = s->mean;
@@ -89,6 +91,14 @@ static int measure(settings *s, const char *name, const char *codec, float **x, 
     tool_estimator *e = tool_estimator_make(s->ranks, &options, error);
     if (!e)
         tool_bad_input(name, "%s", error);
+    return e;
+}
+
+/* All steps of one codec. */
+static int measure(settings *s, const char *name, const char *codec, float **x, void *out, tool_figures *f)
+{
+    char error[512];
+    tool_estimator *e = make(s, name, codec);
     tool_problem p = {s->ranks, COSET_F32, s->dim, &s->dim, 1, (const void *const *)x};
     tool_progress bar = tool_progress_start(codec);
     int result = 0;
@@ -108,8 +118,11 @@ static int measure(settings *s, const char *name, const char *codec, float **x, 
 
 static int measure_all(settings *s, const char *name, float **x, void *out)
 {
+    char *list = strdup(s->codecs), *all_codecs = strdup(s->codecs), *rest = NULL;
+    for (char *codec = all_codecs ? strtok_r(all_codecs, " ", &rest) : NULL; codec; codec = strtok_r(NULL, " ", &rest))
+        tool_estimator_free(make(s, name, codec)); /* before hours are spent on the first */
+    free(all_codecs);
     cJSON *all = cJSON_CreateArray();
-    char *list = strdup(s->codecs), *rest = NULL;
     tool_table table = tool_table_start(tool_human_stream(s->json), columns);
     int failed = 0;
     for (char *codec = list ? strtok_r(list, " ", &rest) : NULL; codec; codec = strtok_r(NULL, " ", &rest)) {

@@ -48,6 +48,8 @@ static int parse(settings *s, int argc, char **argv)
     };
     int first = tool_options_parse(argc, argv, options, about, "+FILE...");
     s->mean.seed = (uint64_t)s->seed;
+    if (s->mean.bits > 0 && s->mean.error_budget > 0)
+        tool_bad_input(argv[0], "--bits and --budget exclude each other");
     if (first == argc)
         tool_bad_input(argv[0], "no files: give one .npy or .safetensors file per rank");
     if (argc - first > 4096)

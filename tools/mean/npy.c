@@ -44,9 +44,10 @@ static bool take_string(text *t, char *out, size_t room)
 }
 
 /* (a, b, c,): the product; false if it is no tuple of numbers or overflows. */
-static bool take_shape(text *t, size_t *count)
+static bool take_shape(text *t, size_t *count, int *dimensions)
 {
     *count = 1;
+    *dimensions = 0;
     if (!take(t, '('))
         return false;
     while (!take(t, ')')) {
@@ -57,6 +58,7 @@ static bool take_shape(text *t, size_t *count)
                 return false;
         if (!digits || __builtin_mul_overflow(*count, n, count))
             return false;
+        ++*dimensions;
         take(t, 'L'); /* Python 2 wrote its long integers so */
         if (!take(t, ',')) {
             if (!take(t, ')'))
@@ -70,7 +72,8 @@ static bool take_shape(text *t, size_t *count)
 typedef struct {
     char descr[16];
     size_t count;
-    bool has_descr, has_shape, has_order;
+    int dimensions;
+    bool has_descr, has_shape, has_order, fortran;
 } npy_header;
 
 static bool take_word(text *t, const char *word)
@@ -96,9 +99,9 @@ static bool parse_header(text *t, npy_header *h)
         if (strcmp(key, "descr") == 0)
             good = h->has_descr = take_string(t, h->descr, sizeof h->descr);
         else if (strcmp(key, "shape") == 0)
-            good = h->has_shape = take_shape(t, &h->count);
-        else if (strcmp(key, "fortran_order") == 0) /* either order will do: the vectors are flattened alike */
-            good = h->has_order = take_word(t, "False") || take_word(t, "True");
+            good = h->has_shape = take_shape(t, &h->count, &h->dimensions);
+        else if (strcmp(key, "fortran_order") == 0) /* either order will do, if it is that of all files */
+            good = h->has_order = take_word(t, "False") || (h->fortran = take_word(t, "True"));
         if (!good)
             return false;
         if (!take(t, ','))
@@ -152,6 +155,7 @@ int tool_npy_parse(const unsigned char *bytes, size_t size, tool_vector *v, char
     if (h.count > data / width)
         return refuse(error, "the file is shorter than its shape says");
     v->count = h.count;
+    v->columns = h.fortran && h.dimensions > 1;
     v->data = malloc(h.count * width + 1);
     v->tensors = calloc(1, sizeof *v->tensors);
     if (!v->data || !v->tensors)

@@ -85,7 +85,8 @@ static coset_dtype common_dtype(const entry *e, size_t n)
     return dtype;
 }
 
-static int copy_tensors(const entry *e, size_t n, const unsigned char *data, tool_vector *v, char *error)
+static int copy_tensors(const entry *e, size_t n, const unsigned char *data, size_t data_bytes, tool_vector *v,
+                        char *error)
 {
     v->dtype = common_dtype(e, n);
     v->tensors = calloc(n ? n : 1, sizeof *v->tensors);
@@ -93,6 +94,10 @@ static int copy_tensors(const entry *e, size_t n, const unsigned char *data, too
     for (size_t i = 0; i < n; i++)
         if (__builtin_add_overflow(v->count, e[i].count, &v->count))
             return refuse(error, "too many elements", NULL);
+    size_t bytes = 0;
+    for (size_t i = 0; i < n; i++)
+        if (__builtin_add_overflow(bytes, e[i].count * coset_dtype_size(e[i].dtype), &bytes) || bytes > data_bytes)
+            return refuse(error, "tensors that overlap", NULL); /* or a small file would need any amount of memory */
     v->data = v->count > SIZE_MAX / width - 1 ? NULL : malloc(v->count * width + 1);
     if (!v->tensors || !v->data)
         return refuse(error, "out of memory", NULL);
@@ -136,7 +141,7 @@ static int read_entries(const cJSON *root, const unsigned char *data, size_t dat
                 result = refuse(error, "a name twice", entries[i].name);
     }
     if (!result)
-        result = copy_tensors(entries, count, data, v, error);
+        result = copy_tensors(entries, count, data, data_bytes, v, error);
     free(entries);
     return result;
 }

@@ -119,7 +119,7 @@ int tool_vector_convert(tool_vector *v, coset_dtype dtype)
 
 bool tool_vectors_alike(const tool_vector *a, const tool_vector *b)
 {
-    if (a->ntensors != b->ntensors)
+    if (a->ntensors != b->ntensors || a->columns != b->columns)
         return false;
     for (size_t i = 0; i < a->ntensors; i++)
         if (a->tensors[i].count != b->tensors[i].count || strcmp(a->tensors[i].name, b->tensors[i].name) != 0)

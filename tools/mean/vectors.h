@@ -20,7 +20,8 @@ typedef struct {
     coset_dtype dtype; /* of all of them: F32, F64, F16, BF16; the wider one where a file mixes them */
     tool_tensor *tensors;
     size_t ntensors, count;
-    void *data; /* `count` elements of dtype */
+    void *data;   /* `count` elements of dtype */
+    bool columns; /* .npy of several dimensions: column after column (Fortran's order) */
 } tool_vector;
 
 /* Reads a file by its extension. Returns 0, or -1 with one line in `error`. */
@@ -28,7 +29,7 @@ int tool_vector_read(const char *path, tool_vector *v, char error[TOOL_ERROR_TEX
 void tool_vector_free(tool_vector *v);
 /* Converts to f32 or f64 (exactly, but for f64 to f32). Returns 0, or -1: no memory. */
 int tool_vector_convert(tool_vector *v, coset_dtype dtype);
-/* Same tensors, names and counts? */
+/* Same tensors, names and counts, in the same order of elements? */
 bool tool_vectors_alike(const tool_vector *a, const tool_vector *b);
 /* Element i as a number. */
 double tool_vector_at(coset_dtype dtype, const void *data, size_t i);
