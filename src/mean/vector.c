@@ -36,6 +36,17 @@ static void to_doubles(coset_dtype dtype, const uint8_t *in, uint32_t count, dou
         out[i] = wide[i];
 }
 
+/* x * 2^e, all of them. */
+static void scale_doubles(double *x, uint32_t count, int e)
+{
+    const int exact = 1000; /* so far 2^e is a normal number, and one product is what cst_scale2 gives */
+    if (e == 0)
+        return;
+    const double factor = e >= -exact && e <= exact ? cst_scale2(1, e) : 0;
+    for (uint32_t i = 0; i < count; i++)
+        x[i] = factor > 0 ? x[i] * factor : cst_scale2(x[i], e);
+}
+
 /* Energy, largest magnitude and number of non-finite elements of a block of any dtype. */
 static cst_norm_stats block_stats(const cst_vector *v, const uint8_t *in, uint32_t count, double *largest)
 {
@@ -76,8 +87,9 @@ static void load_floats(const cst_vector *v, const uint8_t *in, const cst_block 
     } else {
         double wide[CST_BLOCK];
         to_doubles(v->dtype, in, b->count, wide);
+        scale_doubles(wide, b->count, -exponent);
         for (uint32_t i = 0; i < b->count; i++)
-            x[i] = (float)cst_scale2(wide[i], -exponent);
+            x[i] = (float)wide[i];
     }
     memset(x + b->count, 0, (b->n - b->count) * sizeof *x);
 }
@@ -118,17 +130,21 @@ static void rotate_into(const cst_vector *v, uint32_t block, int exponent, float
 }
 
 /* Energies between these say by themselves that all elements are finite (NaN and Inf make a sum of squares so) and that
- * the largest of 4096 is of a magnitude that needs no scaling. */
+ * the largest of up to 4096 is of a magnitude that needs no scaling. */
 static const double safe_energy_low = 0x1p-60, safe_energy_high = 0x1p79;
 
-/* The usual block of the usual tensor: one pass. False, and nothing is decided, if it is another. */
+/* The usual block: one pass. False, and nothing is decided, if it is another. */
 static bool measure_plain(cst_vector *v, uint32_t block)
 {
     const cst_block *b = &v->layout->blocks[block];
-    if (!is_plain(v, block, 0))
-        return false;
-    const float *x = (const float *)(const void *)cst_vector_elements(v, block);
-    double energy = v->tools->norm->dot(x, x, b->n);
+    const uint8_t *in = cst_vector_elements(v, block);
+    const float *x = (const float *)(const void *)in;
+    float room[CST_BLOCK];
+    if (v->dtype != COSET_F32) {
+        load_floats(v, in, b, 0, room);
+        x = room;
+    }
+    double energy = v->tools->norm->dot(x, x, b->count);
     v->own[block] = (cst_own_block){energy / b->count, CST_BLOCK_USUAL};
     return energy >= safe_energy_low && energy <= safe_energy_high;
 }
@@ -222,8 +238,7 @@ void cst_vector_wide(const cst_vector *v, uint32_t block, int exponent, double *
         return;
     cst_fpmode mode = cst_fpmode_enter();
     to_doubles(v->dtype, cst_vector_elements(v, block), b->count, rotated);
-    for (uint32_t i = 0; exponent && i < b->count; i++)
-        rotated[i] = cst_scale2(rotated[i], -exponent);
+    scale_doubles(rotated, b->count, -exponent);
     uint32_t signs[CST_SIGN_WORDS];
     cst_block_signs(v, block, signs);
     cst_rotate_f64(rotated, b->n, signs);
@@ -236,24 +251,45 @@ static double largest_of(coset_dtype dtype)
 }
 
 /* The estimate of a mean near the largest number may lie beyond it: the largest number is then the nearest that there is. */
-static void store_doubles(const cst_vector *v, uint32_t block, const double *x, int exponent)
+static void store_doubles(const cst_vector *v, uint32_t block, double *x, int exponent)
 {
     const cst_block *b = &v->layout->blocks[block];
     uint8_t *out = (uint8_t *)v->spans[b->span].recv + b->offset * coset_dtype_size(v->dtype);
-    double limit = largest_of(v->dtype);
-    float narrow[CST_BLOCK];
-    for (uint32_t i = 0; i < b->count; i++) {
-        double y = cst_scale2(x[i], exponent);
-        y = y > limit ? limit : y < -limit ? -limit : y;
-        if (v->dtype == COSET_F64)
-            memcpy(out + 8 * (size_t)i, &y, sizeof y);
-        else
-            narrow[i] = (float)y;
+    const double limit = largest_of(v->dtype);
+    scale_doubles(x, b->count, exponent);
+    for (uint32_t i = 0; i < b->count; i++)
+        x[i] = x[i] > limit ? limit : x[i] < -limit ? -limit : x[i];
+    if (v->dtype == COSET_F64) {
+        memcpy(out, x, b->count * sizeof *x);
+        return;
     }
+    float narrow[CST_BLOCK];
+    for (uint32_t i = 0; i < b->count; i++)
+        narrow[i] = (float)x[i];
     if (v->dtype == COSET_F32)
         memcpy(out, narrow, b->count * sizeof *narrow);
-    else if (v->dtype != COSET_F64)
+    else
         cst_narrow(v->dtype, out, narrow, b->count, 1);
+}
+
+/* The same of floats in units of 1, where no f32 can be too large: the usual case. */
+static void store_floats(const cst_vector *v, uint32_t block, float *x)
+{
+    const cst_block *b = &v->layout->blocks[block];
+    uint8_t *out = (uint8_t *)v->spans[b->span].recv + b->offset * coset_dtype_size(v->dtype);
+    const float limit = (float)fmin(largest_of(v->dtype), FLT_MAX);
+    if (v->dtype == COSET_F32) {
+        memcpy(out, x, b->count * sizeof *x);
+    } else if (v->dtype == COSET_F64) {
+        double wide[CST_BLOCK];
+        for (uint32_t i = 0; i < b->count; i++)
+            wide[i] = x[i];
+        memcpy(out, wide, b->count * sizeof *wide);
+    } else {
+        for (uint32_t i = 0; i < b->count; i++)
+            x[i] = x[i] > limit ? limit : x[i] < -limit ? -limit : x[i];
+        cst_narrow(v->dtype, out, x, b->count, 1);
+    }
 }
 
 void cst_vector_store_wide(const cst_vector *v, uint32_t block, double *rotated, int exponent)
@@ -278,8 +314,8 @@ void cst_vector_store(const cst_vector *v, uint32_t block, float *rotated, int e
         v->tools->hadamard->unrotate(rotated, (float *)(void *)out, b->n, signs, NULL, true);
     } else {
         v->tools->hadamard->unrotate(rotated, rotated, b->n, signs, NULL, false);
-        if (v->dtype == COSET_F32 && exponent == 0) {
-            memcpy(out, rotated, b->count * sizeof *rotated);
+        if (exponent == 0) {
+            store_floats(v, block, rotated);
         } else {
             double wide[CST_BLOCK];
             for (uint32_t i = 0; i < b->count; i++)
