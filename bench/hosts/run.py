@@ -3,10 +3,10 @@
 """Exact all-reduce between rate-limited hosts beside the installed MPIs, interleaved in one run; prints Markdown.
 
 usage: bench/hosts/run.py [--hosts 2,4] [--per-host N] [--rate 1gbit|100mbit|none] [--sizes 1M,25M,100M] [--rounds R]
-                          [--algo A] [--loopback]
+                          [--algo A] [--over-mpi] [--loopback]
 Hosts are network namespaces (root, iproute2); with --loopback all ranks are on this host and meet over lo. The bound is
 2(N-1)/N S over the link's rate, headers counted (1514 bytes on the wire carry 1448). Needs build/release/bin/coset; Open
-MPI and MPICH are measured if they are installed.
+MPI and MPICH are measured if they are installed; with --over-mpi also coset over each of them (coset_comm_from_mpi).
 """
 import argparse
 import json
@@ -42,13 +42,14 @@ def coset_us(h, args, size):
     return row["time_us_p50"], row["cpu_s"] * 1e3
 
 
-def mpi_command(h, kind, program, args, n, size):
-    """The started job, on the hosts or over lo."""
+def mpi_command(h, name, program, args, n, size):
+    """The started job, on the hosts or over lo. name: "openmpi", or "coset/openmpi"."""
+    kind = name.split("/")[-1]
     seconds = max(0.3, iterations(args, size) * 1.2 * bound_us(args, n, size) * 1e-6) if not args.loopback else 0.3
     command = [str(program), "-s", f"{seconds:.2f}", str(size)]
     if not args.loopback:
-        return h.start_mpi(kind, command, per_host=args.per_host, env={"TAG": kind})
-    env = {**os.environ, **ROOT_ENV, "TAG": kind, "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo", "MPIR_CVAR_NOLOCAL": "1"}
+        return h.start_mpi(kind, command, per_host=args.per_host, env={"TAG": name})
+    env = {**os.environ, **ROOT_ENV, "TAG": name, "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo", "MPIR_CVAR_NOLOCAL": "1"}
     start = ["mpirun.mpich", "-n", str(n)]
     if kind == "openmpi":
         start = ["mpirun.openmpi", "-np", str(n), "--bind-to", "none", "--oversubscribe", "--mca", "pml", "ob1", "--mca", "btl",
@@ -97,7 +98,7 @@ def measure(h, count, args, programs):
                     theirs[kind].append(figure)
         medians = {k: statistics.median(v) if v else float("nan") for k, v in theirs.items()}
         own = statistics.median(mine)
-        best = min((m for m in medians.values() if m == m), default=float("nan"))
+        best = min((m for name, m in medians.items() if m == m and "/" not in name), default=float("nan"))
         print(f"| {size} | {own:.1f} | " + " | ".join(f"{m:.1f}" for m in medians.values()) +
               f" | {bound_us(args, n, size) / own:.3f} | {best / own:.2f} | {statistics.median(cpu):.1f} |", flush=True)
 
@@ -110,11 +111,14 @@ def main():
     parser.add_argument("--sizes", default=None)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--algo", default="auto")
+    parser.add_argument("--over-mpi", action="store_true")
     parser.add_argument("--loopback", action="store_true")
     args = parser.parse_args()
     args.per_host = args.per_host or (2 if args.loopback else 1)
     args.sizes = args.sizes or ("4,1K,16K,256K,1M,4M,25M,100M" if args.loopback else "1M,25M,100M")
     programs = {kind: p for kind in ("openmpi", "mpich") if (p := peers.build(kind))}
+    if args.over_mpi:
+        programs.update({f"coset/{kind}": peers.build(kind, with_coset=True) for kind in list(programs)})
     if args.loopback:
         measure(None, 1, args, programs)
         return

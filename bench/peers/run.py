@@ -27,13 +27,16 @@ def parse_size(text):
     return int(text[:-1]) * unit if unit else int(text)
 
 
-def build(kind):
+def build(kind, with_coset=False):
+    """The program for an MPI; with_coset: which times coset over that MPI instead. None if there is no such MPI."""
     compiler = shutil.which(f"mpicc.{kind}")
     if not compiler:
         return None
     BUILD.mkdir(parents=True, exist_ok=True)
-    program = BUILD / f"allreduce_{kind}"
-    subprocess.run([compiler, "-O2", "-o", program, ROOT / "bench/peers/allreduce_mpi.c"], check=True)
+    program = BUILD / f"allreduce_{kind}{'_coset' if with_coset else ''}"
+    lib = ROOT / "build/release/lib"
+    coset = ["-DWITH_COSET", f"-I{ROOT}/include", f"-L{lib}", f"-Wl,-rpath,{lib}", f"-lcoset-mpi-{kind}", "-lcoset"]
+    subprocess.run([compiler, "-O2", "-o", program, ROOT / "bench/peers/allreduce_mpi.c", *(coset if with_coset else [])], check=True)
     return program
 
 

@@ -90,7 +90,8 @@ static void table_is_whole(void **state)
                 continue;
             assert_true(r->ranks >= last_ranks);
             /* sizes grow until all are taken; then may come rows for calls that some algorithms cannot serve */
-            assert_true(r->ranks == last_ranks && last_bytes < SIZE_MAX ? r->bytes > last_bytes : last_bytes == SIZE_MAX);
+            assert_true(r->ranks == last_ranks && last_bytes < SIZE_MAX ? r->bytes > last_bytes
+                                                                        : last_bytes == SIZE_MAX);
             last_ranks = r->ranks;
             last_bytes = r->bytes;
         }
