@@ -286,7 +286,8 @@ static void store_floats(const cst_vector *v, uint32_t block, float *x)
             wide[i] = x[i];
         memcpy(out, wide, b->count * sizeof *wide);
     } else {
-        for (uint32_t i = 0; i < b->count; i++)
+        bool all_fit = sqrt(v->tools->norm->dot(x, x, b->count)) < limit; /* none is larger than the norm */
+        for (uint32_t i = 0; !all_fit && i < b->count; i++)
             x[i] = x[i] > limit ? limit : x[i] < -limit ? -limit : x[i];
         cst_narrow(v->dtype, out, x, b->count, 1);
     }
