@@ -48,8 +48,8 @@ extern "C" {
  * thread: that needs MPI_THREAD_MULTIPLE. With MPI_THREAD_FUNNELED or less set options.progress =
  * COSET_PROGRESS_CALLER: no thread of the library's then calls MPI, every call on *comm has to come from the thread that
  * initialised MPI (SERIALIZED: from one thread at a time, and none of them inside MPI), and operations advance inside
- * coset_ calls only. coset_comm_abort may come from any thread all the same; the others hear of it when this rank's main
- * thread next calls. None of this concerns "shm" and "tcp" after the communicator has been made.
+ * coset_ calls only. coset_comm_abort may come from any thread all the same; the others hear of it at the latest when
+ * this rank destroys the communicator. None of this concerns "shm" and "tcp" after the communicator has been made.
  *
  * Faults. The library knows about ranks what MPI reports. With most MPIs that is nothing: a rank that dies takes the job
  * with it (mpirun ends it), or is late. An error of MPI's that names a rank becomes COSET_ERR_PEER on all ranks, another

@@ -43,5 +43,6 @@ void coset_describe(void (*fn)(void *ctx, const char *group, const char *name, c
     fn(ctx, "kernel", "reduce", cst_reduce_variant());
     for (int i = 0; (ops = cst_transport_at(i)); i++)
         describe_transport(ops, fn, ctx);
+    fn(ctx, "transport", "mpi", COSET_MPI_LIBRARIES);
     describe_machine(fn, ctx);
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static int rank, size;
 
@@ -134,6 +135,12 @@ static void *join_from_another_thread(void *arg)
     return NULL;
 }
 
+static void *abort_it(void *comm)
+{
+    coset_comm_abort(comm, "enough");
+    return NULL;
+}
+
 static void funneled(void)
 {
     coset_comm_options o = COSET_COMM_OPTIONS_INIT;
@@ -161,6 +168,16 @@ static void funneled(void)
         try_allreduce(c, MPI_COMM_WORLD, n, 1);
     }
     try_others(c);
+    coset_comm_destroy(c);
+
+    /* an abort from a thread that may not call MPI is sent when this rank leaves */
+    c = join(MPI_COMM_WORLD, &o);
+    if (rank == 1) {
+        CHECK(c, !pthread_create(&thread, NULL, abort_it, c));
+        pthread_join(thread, NULL);
+    } else {
+        CHECK(c, coset_barrier(c) == COSET_ERR_ABORTED);
+    }
     coset_comm_destroy(c);
     MPI_Finalize();
 }
@@ -277,15 +294,15 @@ static void absent(void)
         MPI_Recv(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     CHECK(NULL, coset_comm_from_mpi(MPI_COMM_WORLD, &o, &c, &why) == COSET_ERR_LATE);
     CHECK(NULL, !c && strlen(why.text) > 10);
-    if (rank == 0)
+    if (rank == 0) {
         MPI_Send(NULL, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD);
-    MPI_Finalize();
-}
-
-static void *abort_it(void *comm)
-{
-    coset_comm_abort(comm, "enough");
-    return NULL;
+        MPI_Recv(NULL, 0, MPI_BYTE, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+        printf("both were late\n");
+        fflush(stdout);
+        MPI_Abort(MPI_COMM_WORLD, 0);
+    }
+    MPI_Send(NULL, 0, MPI_BYTE, 0, 0, MPI_COMM_WORLD);
+    pause(); /* until the abort: what is still under way inside MPI does not let MPI_Finalize end everywhere */
 }
 
 static void abort_all(void)
