@@ -22,7 +22,7 @@
 #include <stdatomic.h>
 
 /* Frames that a peer may send before it hears that they have been taken in. */
-#define CST_MPI_WINDOW ((uint32_t)256 << 10)
+#define CST_MPI_WINDOW ((uint32_t)512 << 10)
 /* The largest message: MPI's counts are ints, and the library cuts what is longer. */
 #define CST_MPI_MESSAGE_BYTES ((size_t)1 << 30)
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 /* Frames under way from all peers together without MPI having to keep any: a few per neighbour of the schedules. */
-enum { RING = 32, FRAME_TAG = 0 };
+enum { RING = 16, FRAME_TAG = 0 };
 #define FRAME_BYTES (sizeof(cst_mpi_head) + CST_MPI_EAGER)
 
 struct cst_frame {
