@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "coll/hier.h"
 
+#include "base/clock.h"
 #include "base/dtype.h"
 #include "coll/patterns/chunk.h"
 #include "coll/select.h"
@@ -92,18 +93,44 @@ static coset_status run_half(coset_comm *c, const cst_call *call, unsigned divid
     return status;
 }
 
+/* The rank that a group of ours calls `peer`; -1. */
+static int rank_of(const coset_comm *c, const coset_comm *group, int peer)
+{
+    const cst_nodes *n = &c->nodes;
+    for (int r = 0; r < c->size && peer >= 0; r++)
+        if (group == n->node ? n->node_of[r] == n->node_of[c->rank] && n->local[r] == peer
+                             : n->local[r] == n->local[c->rank] && n->node_of[r] == peer)
+            return r;
+    return -1;
+}
+
+/* Somebody else has failed, and tells the whole group why as soon as it has told the small ones. */
+static coset_status hear_why(coset_comm *c)
+{
+    const int bound_ms = 1000;
+    cst_deadline end = cst_deadline_in(bound_ms);
+    coset_status status = cst_comm_watch(c);
+    while (status == COSET_OK && !cst_deadline_passed(end))
+        status = cst_comm_breathe(c);
+    return status;
+}
+
 coset_status cst_hier_fail(coset_comm *c, uint64_t sequence, coset_status status, const char *text)
 {
     coset_error e = COSET_ERROR_INIT;
     coset_comm *groups[] = {c->nodes.node, c->nodes.cross};
-    for (int g = 0; g < 2 && !e.text[0] && !text[0]; g++)
-        if (groups[g])
-            coset_last_error(groups[g], &e);
+    int peer = -1;
+    for (int g = 0; g < 2 && e.status == COSET_OK; g++)
+        if (groups[g] && coset_last_error(groups[g], &e) != COSET_OK)
+            peer = rank_of(c, groups[g], e.peer);
     const char *why = text[0] ? text : e.text;
     for (int g = 0; g < 2; g++)
         if (groups[g])
             coset_comm_abort(groups[g], why);
-    return cst_comm_fail(c, status, -1, sequence, "inside or between hosts: %.200s", why);
+    coset_status heard = status == COSET_ERR_ABORTED ? hear_why(c) : COSET_OK;
+    if (heard != COSET_OK)
+        return heard;
+    return cst_comm_fail(c, status, peer, sequence, "inside or between hosts: %.200s", why);
 }
 
 coset_status cst_hier_run(coset_comm *c, cst_operation *op)

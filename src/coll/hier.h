@@ -18,8 +18,9 @@ int cst_hier_possible(const coset_comm *c);
 int cst_hier_wanted(const coset_comm *c, const cst_call *call);
 /* Runs it to its end: blocks, as the groups' own operations do. The groups are made when first needed. */
 coset_status cst_hier_run(coset_comm *c, cst_operation *op);
-/* A group's failure is everybody's: the ranks that wait in the other groups are told. `text` says why; if it is empty the
- * groups' own errors do. Returns the status. */
+/* A group's failure is everybody's: the ranks that wait in the other groups are told, and the whole group, with the rank that
+ * is the cause as the whole group numbers it. `text` says why; if it is empty the groups' own errors do. A rank that was only
+ * told waits, at most a second, to hear the cause. Returns the status that the whole group then has. */
 coset_status cst_hier_fail(coset_comm *c, uint64_t sequence, coset_status status, const char *text);
 /* The ranks of the own host as a communicator, made if needed; for memory that all of them map. */
 coset_status cst_hier_node(coset_comm *c, uint64_t sequence, coset_comm **node);

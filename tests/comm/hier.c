@@ -84,9 +84,11 @@ static int death(coset_comm *c, void *arg)
     while (status == COSET_OK)
         status = coset_allreduce(x, x, 100000, COSET_F32, COSET_SUM, c);
     free(x);
-    return status == COSET_ERR_PEER || status == COSET_ERR_ABORTED
+    coset_error e = COSET_ERROR_INIT;
+    coset_last_error(c, &e);
+    return status == COSET_ERR_PEER && e.peer == 1
                ? 0
-               : group_fail(c, "a death gave %s", coset_strerror(status));
+               : group_fail(c, "a death gave %s, rank %d: %s", coset_strerror(status), e.peer, e.text);
 }
 
 static int impossible(coset_comm *c, void *arg)

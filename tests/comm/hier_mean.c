@@ -9,6 +9,7 @@
 
 #include <coset_mean.h>
 #include <math.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -230,6 +231,28 @@ static int disagree(coset_comm *c, void *arg)
     return bad;
 }
 
+/* A rank dies in the middle of means: every other rank hears who it was. */
+static int death(coset_comm *c, void *arg)
+{
+    (void)arg;
+    static float x[100000];
+    coset_mean *mean;
+    coset_error e = COSET_ERROR_INIT;
+    if (coset_mean_create(coset_comm_rank(c), coset_comm_size(c), NULL, &mean, NULL))
+        return group_fail(c, "create");
+    coset_span span = {5, x, x, 100000};
+    coset_status status = coset_mean_allreduce(mean, &span, 1, COSET_F32, c, NULL);
+    if (coset_comm_rank(c) == 2)
+        raise(SIGKILL);
+    while (status == COSET_OK)
+        status = coset_mean_allreduce(mean, &span, 1, COSET_F32, c, NULL);
+    coset_last_error(c, &e);
+    coset_mean_destroy(mean);
+    return status == COSET_ERR_PEER && e.peer == 2
+               ? 0
+               : group_fail(c, "a death gave %s, rank %d: %s", coset_strerror(status), e.peer, e.text);
+}
+
 int main(int argc, char **argv)
 {
     static const kind kinds[] = {{NULL, NULL, 0}, {"lattice:e8", NULL, 0}, {NULL, "homomorphic", 0}};
@@ -255,5 +278,8 @@ int main(int argc, char **argv)
     a.options.algorithm = NULL;
     bad += group_run(&a, wrong, NULL);
     bad += group_run(&a, disagree, NULL);
+    a.expect_dead = 1;
+    a.seconds = 20;
+    bad += abs(group_run(&a, death, NULL));
     return bad != 0;
 }

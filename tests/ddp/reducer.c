@@ -273,7 +273,7 @@ static int link_decides(coset_comm *c, void *arg)
     return 0;
 }
 
-static int run_link(const char *transport)
+static int run_link_on(group g)
 {
     link_case cases[] = {{COSET_MEAN_OPTIONS_INIT, 0},
                          {COSET_MEAN_OPTIONS_INIT, 1},
@@ -288,11 +288,25 @@ static int run_link(const char *transport)
     cases[3].mean.bits = 4;
     cases[3].mean.objective = COSET_OBJECTIVE_BITS;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        group g = GROUP(transport, 3);
         if (group_run(&g, link_decides, &cases[i]))
             return 1;
     }
     return 0;
+}
+
+static int run_link(const char *transport)
+{
+    return run_link_on(GROUP(transport, 3));
+}
+
+/* Two ranks on each of two pretended hosts: codes go between the hosts only. */
+static int run_hosts(const char *transport)
+{
+    if (strcmp(transport, "tcp"))
+        return 0;
+    group g = GROUP(transport, 4);
+    g.per_host = 2;
+    return run_link_on(g);
 }
 
 /* ---- parameters that are not ready ---- */
@@ -596,9 +610,9 @@ static const struct {
     const char *name;
     int (*run)(const char *transport);
 } cases[] = {
-    {"values", run_values}, {"bits", run_bits},         {"link", run_link}, {"unused", run_unused},
-    {"misuse", run_misuse}, {"disagree", run_disagree}, {"clip", run_clip}, {"uneven", run_uneven},
-    {"state", run_state},   {"death", run_death},
+    {"values", run_values}, {"bits", run_bits},     {"link", run_link},         {"hosts", run_hosts},
+    {"unused", run_unused}, {"misuse", run_misuse}, {"disagree", run_disagree}, {"clip", run_clip},
+    {"uneven", run_uneven}, {"state", run_state},   {"death", run_death},
 };
 
 int main(int argc, char **argv)
