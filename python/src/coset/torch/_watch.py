@@ -44,6 +44,7 @@ class Watch:
         self._rank = self._ranks[dist.get_rank(group)]
         self._store = _store(group)
         self._said = False
+        self._quitting = False
         self.started = 0
 
     def wait(self, work: Any, number: int) -> None:
@@ -56,7 +57,13 @@ class Watch:
                 if work.is_completed():
                     self._ended(work, error)
                     return
+            if self._quitting:
+                raise AbortedError("the interpreter ends with a gradient exchange under way")
             self._look(number)
+
+    def quit(self) -> None:
+        """Ends waits within a slice and says nothing more: the broken links will tell. From any thread."""
+        self._said = self._quitting = True
 
     def raised(self, error: BaseException) -> None:
         """Tells the others, unless they told us."""

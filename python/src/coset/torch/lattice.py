@@ -12,6 +12,7 @@ So part k is encoded while part k-1 is on the wire. Nothing waits in a backend's
 DDP's own collectives are on another group. A rank that fails or leaves ends the exchange of all, with the reason (_watch.py).
 """
 # Annotations must be objects, not strings: DistributedDataParallel checks those of the hook.
+import atexit
 import logging
 import queue
 import statistics
@@ -47,6 +48,12 @@ def _flat(gradient: torch.Tensor) -> torch.Tensor | None:
     if gradient.dim() == 4 and gradient.is_contiguous(memory_format=torch.channels_last):
         return gradient.as_strided((gradient.numel(),), (1,))
     return None
+
+
+_Jobs = queue.SimpleQueue[Part | BaseException | None]
+_dispatchers: dict[threading.Thread, tuple[_Jobs, Watch]] = {}
+# How long the end of the interpreter waits for each: more than a slice of the watch.
+_EXIT_SECONDS = 2.0
 
 
 class _Trial:
@@ -109,9 +116,10 @@ class LatticeState:
         self._steps = 0
         self._error: BaseException | None = None
         self._closed = False
-        self._jobs: queue.SimpleQueue[Part | BaseException | None] = queue.SimpleQueue()
+        self._jobs: _Jobs = queue.SimpleQueue()
         self._thread = threading.Thread(target=_dispatch, args=(weakref.ref(self), self._jobs, self._engine.watch),
                                         name="coset-dispatcher", daemon=True)
+        _dispatchers[self._thread] = self._jobs, self._engine.watch
         self._thread.start()
 
     # -- what a bucket consists of -------------------------------------------------------------------------------
@@ -284,7 +292,7 @@ class LatticeState:
             self._jobs.put(None)
 
 
-def _dispatch(owner: weakref.ref[LatticeState], jobs: queue.SimpleQueue[Part | BaseException | None], watch: Watch) -> None:
+def _dispatch(owner: weakref.ref[LatticeState], jobs: _Jobs, watch: Watch) -> None:
     """The dispatcher's thread; holds the state only while there is work, so that it can be collected."""
     underway: list[Part] = []
     while (job := jobs.get()) is not None:
@@ -303,6 +311,18 @@ def _dispatch(owner: weakref.ref[LatticeState], jobs: queue.SimpleQueue[Part | B
             underway = []
         del state, job
     watch.left()
+    _dispatchers.pop(threading.current_thread(), None)
+
+
+def _stop_dispatchers() -> None:
+    """At the end of the interpreter: a thread that came out of a backend's C++ after it would abort the process."""
+    for thread, (jobs, watch) in list(_dispatchers.items()):
+        watch.quit()
+        jobs.put(None)
+        thread.join(_EXIT_SECONDS)
+
+
+atexit.register(_stop_dispatchers)
 
 
 def _turn(state: LatticeState, underway: list[Part], last: bool) -> None:
