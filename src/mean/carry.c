@@ -90,7 +90,7 @@ static coset_status route(pipeline *p, flight *f)
 static coset_status launch(pipeline *p, flight *f)
 {
     const coset_xfer *x = &f->xfer;
-    size_t most = x->kind == COSET_XFER_ROUTE ? x->nroutes : 1;
+    size_t most = x->kind == COSET_XFER_ROUTE ? x->nroutes : x->kind != COSET_XFER_DONE;
     f->nrequests = 0;
     f->requests = most ? calloc(most, sizeof(coset_request *)) : NULL;
     if (most && !f->requests)
