@@ -144,12 +144,81 @@ static void test_unbiased_kernels(void **state)
     cst_flush_leave(saved);
 }
 
+/* ---- shaping: E8 over Z with colours modulo q, at equal bits and equally many failures ---- */
+
+enum { CELLS = 200000 };
+static double difference[CELLS][8], rounding[CELLS][8]; /* of two vectors, N(0, 2); uniform on V */
+
+/* Shared rounding of nothing: its error is uniform on V, whatever the vector. */
+static void draw_roundings(const cst_lattice *l)
+{
+    const double zero[8] = {0};
+    for (int i = 0; i < CELLS; i++) {
+        double theta[8];
+        int64_t point[8];
+        random_theta(theta);
+        for (int j = 0; j < 8; j += l->dim) {
+            cst_lattice_round(l, CST_ROUND_SHARED, zero, theta + j, point);
+            cst_lattice_value(l, CST_ROUND_SHARED, point, theta + j, &rounding[i][j]);
+        }
+    }
+}
+
+static int failures_of(const cst_lattice *l, double q, double step)
+{
+    int failed = 0;
+    for (int i = 0; i < CELLS; i++) {
+        double rest[8];
+        bool decodes = true;
+        for (int j = 0; j < 8; j++)
+            rest[j] = difference[i][j] / step + rounding[i][j];
+        for (int j = 0; j < 8; j += l->dim)
+            decodes &= l->reach(rest + j) <= q;
+        failed += !decodes;
+    }
+    return failed;
+}
+
+/* Error per coordinate with the smallest step at which at most one block of eight in 10^4 is decoded wrongly. */
+static double error_at_rate(const cst_lattice *l, double q)
+{
+    double low = 0.01, high = 10; /* powers of their ratio */
+    for (int i = 0; i < 12; i++) {
+        double middle = sqrt(low * high);
+        *(failures_of(l, q, middle) <= CELLS / 10000 ? &high : &low) = middle;
+    }
+    return l->second_moment * high * high;
+}
+
+/* 20 failures are known to 22 %, which moves the step by 0.4 % and each error by 0.04 dB (one deviation); the steps are
+ * found to 0.2 %. Measured 2.7, 2.6 and 2.6 dB. */
+static void test_e8_shapes_better(void **state)
+{
+    (void)state;
+    sample_state = 77;
+    for (int i = 0; i < CELLS; i++)
+        for (int j = 0; j < 8; j++)
+            difference[i][j] = sqrt(2) * gaussian();
+    for (int bits = 3; bits <= 5; bits++) {
+        double error[2];
+        for (int e8 = 0; e8 < 2; e8++) {
+            const cst_lattice *l = cst_lattice_of(e8 ? CST_LATTICE_E8 : CST_LATTICE_Z);
+            draw_roundings(l);
+            error[e8] = error_at_rate(l, 1 << bits);
+        }
+        double gain = 10 * log10(error[0] / error[1]);
+        printf("%d bits: Z %.5f, E8 %.5f, gain %.2f dB\n", bits, error[0], error[1], gain);
+        assert_true(gain >= 2.2);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_second_moments),
         cmocka_unit_test(test_unbiased_f64),
         cmocka_unit_test(test_unbiased_kernels),
+        cmocka_unit_test(test_e8_shapes_better),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

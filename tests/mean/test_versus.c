@@ -21,10 +21,12 @@ static field_result average_of(int ranks, size_t dim, const char *codec, double 
         sum.excess += r.excess / calls;
         sum.bits += r.bits / calls;
         sum.identical &= r.identical;
+        sum.report.corrected += r.report.corrected;
+        sum.report.repaired += r.report.repaired;
     }
     field_free(f);
-    printf("%2d ranks, mean %g, %-12s %g bits: %.3f bits, excess %.4f\n", ranks, mean, codec, bits, sum.bits,
-           sum.excess);
+    printf("%2d ranks, mean %g, %-12s %g bits: %.3f bits, excess %.4f, %d corrected, %d repaired\n", ranks, mean, codec,
+           bits, sum.bits, sum.excess, (int)sum.report.corrected, (int)sum.report.repaired);
     assert_true(sum.identical);
     return sum;
 }
