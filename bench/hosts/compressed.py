@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The compressed mean between rate-limited hosts beside the exact all-reduce and the f32 bound of the link; prints Markdown.
 
-usage: bench/hosts/compressed.py [--hosts 2,4] [--rate 1gbit|100mbit] [--sizes 25M,100M] [--rounds R] [--mean R] [--no-exact]
-Gaussian ranks, one per host. `lattice` is the sharded star with --budget 0.05 planned for least time on the link, `homomorphic`
+usage: bench/hosts/compressed.py [--hosts 2,4] [--per-host L] [--rate 1gbit|100mbit] [--sizes 25M,100M] [--rounds R] [--mean R] [--no-exact]
+Gaussian ranks, one per host or L; the bound is that of the hosts. `lattice` is the sharded star with --budget 0.05 planned for least time on the link, `homomorphic`
 one integer all-reduce of 8-bit codes. The bound is 2(N-1)/N S over the link's rate without headers; `wire` is what the reported
 bytes take on the link, `codec` the processor time of encoding and decoding, a part of which hides behind the wire.
 Needs root, iproute2 and build/release/bin/coset.
@@ -29,9 +29,9 @@ def ways(rate):
             "homomorphic": ["--codec", "lattice", "--protocol", "homomorphic", "--bits", "8"]}
 
 
-def row_of(h, size, options, iterations):
+def row_of(h, size, options, iterations, per_host):
     command = [TOOL, "bench", "allreduce", "--in-place", "-b", str(size), "-e", str(size), "--iters", str(iterations), "--json", "-"]
-    out = [p.communicate(timeout=580) for p in h.start_ranks([*command, *options], per_host=1)][0][0]
+    out = [p.communicate(timeout=580) for p in h.start_ranks([*command, *options], per_host=per_host)][0][0]
     row = json.loads(out[out.index("["):out.rindex("]") + 1])[0]
     if row["wrong"]:
         sys.exit(f"{row['wrong']} elements differ between ranks at {size}")
@@ -39,7 +39,7 @@ def row_of(h, size, options, iterations):
 
 
 def measure(h, count, args):
-    print(f"\n{count} hosts at {args.rate}, one rank each, f32, mean {args.mean}, medians of {args.rounds} rounds\n")
+    print(f"\n{count} hosts at {args.rate}, ranks on each: {args.per_host}, f32, mean {args.mean}, medians of {args.rounds} rounds\n")
     print("| bytes | way | ms | f32 bound / time | bits/coordinate sent | excess | wire ms | codec ms |")
     print("|---|---|---|---|---|---|---|---|")
     for size in (peers.parse_size(s) for s in args.sizes.split(",")):
@@ -50,7 +50,8 @@ def measure(h, count, args):
                 if name == "exact" and args.no_exact:
                     continue
                 extra = ["--mean", str(args.mean)] if options else []
-                rows.setdefault(name, []).append(row_of(h, size, [*options, *extra], 2 if name == "exact" else args.iters))
+                rows.setdefault(name, []).append(row_of(h, size, [*options, *extra], 2 if name == "exact" else args.iters,
+                                                         args.per_host))
         for name, got in rows.items():
             ms = statistics.median(r["time_us_p50"] for r in got) * 1e-3
             row = got[-1]
@@ -63,6 +64,7 @@ def measure(h, count, args):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--hosts", default="2,4")
+    parser.add_argument("--per-host", type=int, default=1)
     parser.add_argument("--rate", default="1gbit", choices=BYTES_PER_S)
     parser.add_argument("--sizes", default="25M,100M")
     parser.add_argument("--rounds", type=int, default=3)
