@@ -7,10 +7,23 @@
  * Measured on two cores (docs/performance.md): with a core per rank direct reads win from 1 KiB, on shared cores from 4 KiB. */
 #define FLAT_BYTES              CST_SHARED_FLAT_BYTES
 #define FLAT_BYTES_SHARED_CORES ((size_t)4 << 10)
+/* Up to here if they are not mapped: beyond, bulk copies win; where ranks share cores every copy between processes costs
+ * switches, and they win later. */
+#define UNMAPPED_BYTES ((size_t)16 << 10)
+
+static int core_each(const coset_comm *c)
+{
+    return c->patience.spins > 100;
+}
 
 static size_t flat_limit(const coset_comm *c)
 {
-    return c->patience.spins > 100 ? FLAT_BYTES : FLAT_BYTES_SHARED_CORES;
+    return core_each(c) ? FLAT_BYTES : FLAT_BYTES_SHARED_CORES;
+}
+
+static size_t unmapped_limit(const coset_comm *c)
+{
+    return core_each(c) ? UNMAPPED_BYTES : cst_slot_room(c->size);
 }
 
 static int may_use_slots(const coset_comm *c, const cst_operation *op)
@@ -23,7 +36,7 @@ void cst_shared_begin(coset_comm *c, cst_operation *op)
 {
     int slots = may_use_slots(c, op);
     /* a barrier has no bytes: it must be published whatever the algorithm, which is what "0" does */
-    cst_shared_enter(c, op, slots ? flat_limit(c) : 0, slots ? CST_SLOT_PAYLOAD : 0);
+    cst_shared_enter(c, op, slots ? flat_limit(c) : 0, slots ? unmapped_limit(c) : 0);
 }
 
 /* Does the direct path write into rank r's receive buffer from another rank? */
@@ -42,8 +55,8 @@ cst_path cst_shared_path(const coset_comm *c, const cst_operation *op)
     for (int r = 0; r < c->size; r++) {
         const cst_entry_slot *slot = cst_slot_of(c, op, r);
         int sends = cst_call_send_bytes(&op->call, r, c->size) > 0;
-        published &= cst_slot_has_payload(slot) || !sends;
-        reachable &= !sends || cst_slot_has_payload(slot) || cst_location_mapped(&slot->send);
+        published &= cst_slot_has_payload(slot, c->size) || !sends;
+        reachable &= !sends || cst_slot_has_payload(slot, c->size) || cst_location_mapped(&slot->send);
         reachable &= !others_write(&op->call, r) || cst_location_mapped(&slot->recv);
     }
     if (published)
@@ -51,6 +64,6 @@ cst_path cst_shared_path(const coset_comm *c, const cst_operation *op)
     if (reachable)
         return CST_PATH_DIRECT;
     /* below a slot's size some ranks have published and others not: rare, and not worth a path of its own */
-    int is_long = op->call.count * coset_dtype_size(op->call.dtype) > CST_SLOT_PAYLOAD;
+    int is_long = op->call.count * coset_dtype_size(op->call.dtype) > unmapped_limit(c);
     return op->call.kind == CST_ALLREDUCE && is_long ? CST_PATH_BULK : CST_PATH_MESSAGE;
 }

@@ -134,7 +134,7 @@ static inline cst_entry_slot *cst_slot_of(const coset_comm *c, const cst_operati
     return &c->control[rank]->slot[op->sequence & 1];
 }
 /* Fills in and raises the own slot. The send buffer travels in it if it has at most publish_always bytes, or if it is
- * not mapped and has at most publish_unmapped (neither above CST_SLOT_PAYLOAD). */
+ * not mapped and has at most publish_unmapped (neither above cst_slot_room). */
 void cst_shared_enter(coset_comm *c, cst_operation *op, size_t publish_always, size_t publish_unmapped);
 /* IN_PROGRESS with op->wait set while a rank is missing; MISMATCH if one has entered something else. *published: every
  * rank's data is in its slot. */

@@ -219,7 +219,7 @@ static coset_status make_transport(coset_comm *c, const coset_oob *oob, const co
         .dead_ms = c->settings.dead_ms,
         .checksum = c->settings.checksum,
         .progress = c->settings.progress,
-        .control_bytes = sizeof(cst_control),
+        .control_bytes = sizeof(cst_control) + 2 * cst_slot_room(c->size),
         .host = identities,
         .job = all[0].job,
         .on_entry = cst_comm_heard,

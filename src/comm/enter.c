@@ -9,13 +9,22 @@ static uint32_t flag_number(const cst_operation *op)
     return (uint32_t)op->sequence + 1;
 }
 
-static void publish(cst_entry_slot *slot, const void *data, size_t bytes)
+/* Where the payload of a rank's slot lies. */
+static void *payload_of(const coset_comm *c, const cst_operation *op, int rank, size_t bytes)
 {
+    cst_entry_slot *slot = cst_slot_of(c, op, rank);
+    return bytes <= CST_SLOT_INLINE ? slot->inline_data
+                                    : c->control[rank]->data + (op->sequence & 1) * cst_slot_room(c->size);
+}
+
+static void publish(const coset_comm *c, const cst_operation *op, const void *data, size_t bytes)
+{
+    cst_entry_slot *slot = cst_slot_of(c, op, c->rank);
     slot->payload_bytes = (uint32_t)bytes;
     if (bytes == sizeof(uint32_t))
         memcpy(slot->inline_data, data, sizeof(uint32_t)); /* one scalar: the commonest of the small ones */
     else if (bytes)
-        memcpy(bytes <= CST_SLOT_INLINE ? slot->inline_data : slot->data, data, bytes);
+        memcpy(payload_of(c, op, c->rank, bytes), data, bytes);
 }
 
 void cst_shared_enter(coset_comm *c, cst_operation *op, size_t publish_always, size_t publish_unmapped)
@@ -26,7 +35,7 @@ void cst_shared_enter(coset_comm *c, cst_operation *op, size_t publish_always, s
     slot->entry = op->entry;
     op->published = 1;
     if (send_bytes <= publish_always) {
-        publish(slot, op->call.send, send_bytes);
+        publish(c, op, op->call.send, send_bytes);
         if (slot->send.kind | slot->recv.kind) /* leave the second line alone if it says so already */
             slot->send = slot->recv = (coset_location){0};
     } else {
@@ -34,9 +43,9 @@ void cst_shared_enter(coset_comm *c, cst_operation *op, size_t publish_always, s
         slot->recv = t->locate(c->transport, op->call.recv, cst_call_recv_bytes(&op->call, c->rank, c->size));
         op->published = !cst_location_mapped(&slot->send) && send_bytes <= publish_unmapped;
         if (op->published)
-            publish(slot, op->call.send, send_bytes);
+            publish(c, op, op->call.send, send_bytes);
         else
-            slot->payload_bytes = UINT32_MAX;
+            slot->payload_bytes = CST_NO_PAYLOAD;
     }
     cst_flag_post(&slot->entered, flag_number(op));
 }
@@ -69,7 +78,7 @@ coset_status cst_shared_entered(coset_comm *c, cst_operation *op, int *published
         }
         if (!cst_entry_equal(&slot->entry, &op->entry))
             return explain_difference(c, op, peer, &slot->entry);
-        *published &= cst_slot_has_payload(slot);
+        *published &= cst_slot_has_payload(slot, c->size);
     }
     return COSET_OK;
 }
@@ -86,8 +95,8 @@ const void *cst_shared_source(const coset_comm *c, const cst_operation *op, int 
     cst_entry_slot *slot = cst_slot_of(c, op, rank);
     if (rank == c->rank)
         return op->call.send;
-    if (cst_slot_has_payload(slot))
-        return slot->payload_bytes <= CST_SLOT_INLINE ? slot->inline_data : slot->data;
+    if (cst_slot_has_payload(slot, c->size))
+        return payload_of(c, op, rank, slot->payload_bytes);
     return c->transport->ops->map(c->transport, rank, &slot->send, cst_call_send_bytes(&op->call, rank, c->size));
 }
 

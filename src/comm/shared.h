@@ -17,27 +17,32 @@
 #include "base/flag.h"
 #include "comm/entry.h"
 
-/* Largest send buffer that travels inside the slot. Measured: beyond, direct reads (mapped memory) or bulk copies win. */
-#define CST_SLOT_PAYLOAD ((size_t)16 << 10)
+/* Largest send buffer that can travel with a slot in a group of `size` (coll/shared.c says what does). The more ranks, the
+ * less: all together stay within a few megabytes, since /dev/shm of a container has 64. */
+static inline size_t cst_slot_room(int size)
+{
+    return size <= 8 ? (size_t)256 << 10 : size <= 64 ? (size_t)64 << 10 : (size_t)16 << 10;
+}
 /* What fits behind the entry record in its cache line. */
 #define CST_SLOT_INLINE ((size_t)16)
 
 typedef struct {
     _Alignas(128) _Atomic uint32_t entered;
-    uint32_t payload_bytes; /* data in the slot; UINT32_MAX: none there */
+    uint32_t payload_bytes; /* data in the slot; CST_NO_PAYLOAD: none there */
     coset_entry entry;
     uint8_t inline_data[CST_SLOT_INLINE]; /* payloads of up to CST_SLOT_INLINE bytes: one cache line carries all */
     uint64_t reserved;
     /* second line of the pair */
     coset_location send, recv;
     uint8_t pad[32];
-    uint8_t data[CST_SLOT_PAYLOAD];
 } cst_entry_slot;
+#define CST_NO_PAYLOAD UINT32_MAX
 _Static_assert(offsetof(cst_entry_slot, send) == 64, "record and small payload fill the first cache line");
 
-static inline int cst_slot_has_payload(const cst_entry_slot *slot)
+/* `size` of the group: whatever a peer has written there, nobody reads past its area. */
+static inline int cst_slot_has_payload(const cst_entry_slot *slot, int size)
 {
-    return slot->payload_bytes <= CST_SLOT_PAYLOAD;
+    return slot->payload_bytes <= cst_slot_room(size);
 }
 static inline int cst_location_mapped(const coset_location *l)
 {
@@ -54,5 +59,6 @@ typedef struct {
     cst_flag leaving; /* 1: this rank has been poisoned and its memory is out of bounds */
     cst_flag given;   /* pieces that this rank has laid out for the others (coll/bulk.c) */
     cst_flag reduced; /* pieces of its own share that it has summed */
+    uint8_t data[];   /* cst_slot_room for each of the two slots */
 } cst_control;
 #endif
