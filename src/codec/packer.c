@@ -21,7 +21,7 @@ void cst_packer_begin(cst_packer *p, uint8_t *frame, size_t capacity, const cst_
     p->header.requests = 0;
     p->kernels = kernels;
     p->streams_bytes = p->in_stream = 0;
-    p->dropped = 0;
+    p->dropped = p->reserved = 0;
     p->no_memory = false;
     size_t tables = tables_of(p);
     p->next = frame + tables;
@@ -33,9 +33,15 @@ static size_t used(const cst_packer *p)
     return (size_t)(p->next - p->frame) + p->streams_bytes + (size_t)p->header.requests * CST_REQUEST_BYTES;
 }
 
+static bool fits(const cst_packer *p, size_t payload)
+{
+    size_t taken = used(p) + p->reserved;
+    return taken <= p->capacity && payload <= p->capacity - taken;
+}
+
 uint8_t *cst_packer_room(cst_packer *p, size_t bytes)
 {
-    if (bytes > p->capacity || used(p) > p->capacity - bytes)
+    if (!fits(p, bytes))
         return NULL;
     p->next += bytes;
     return p->next - bytes;
@@ -121,7 +127,7 @@ bool cst_packer_flush(cst_packer *p)
     const uint8_t *stream = encode_stream(p, &length);
     if (!stream || !reserve(&p->streams, &p->streams_room, p->streams_bytes + length + 4))
         p->no_memory = true;
-    else if (used(p) + length + 4 > p->capacity)
+    else if (!fits(p, length + 4))
         drop_stream(p, length);
     else {
         cst_writer w = cst_writer_of(p->streams + p->streams_bytes, length + 4);

@@ -63,7 +63,8 @@ typedef struct {
     size_t scratch_bytes;
     cst_request *requests;
     uint32_t requests_room;
-    size_t dropped; /* bytes of streams that did not fit */
+    size_t dropped;  /* bytes of streams that did not fit */
+    size_t reserved; /* kept free for requests to come; the caller's to set after begin */
     bool no_memory;
 } cst_packer;
 

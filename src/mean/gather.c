@@ -182,13 +182,14 @@ static unsigned bits_wanted(const cst_gathering *t, const cst_part *base, double
     return bits > usual ? (unsigned)bits : usual;
 }
 
-/* All digits where more do not fit 16 bits. */
+/* All digits where more do not fit 16 bits, and where a second question would come too late. */
 static void ask_for_more(cst_gathering *t, int sender, const cst_part *base)
 {
     const cst_heard *h = &t->heard[sender];
     bool modulo = base->desc.code == CST_CODE_Z || base->desc.code == CST_CODE_E8;
     unsigned bits = modulo ? bits_wanted(t, base, t->g->step[sender]) : 0;
-    if (modulo && !h->digits && bits <= 14 && (uint32_t)cst_classes[base->desc.class].q << bits <= 65536)
+    if (modulo && !h->digits && !t->l->last_asks && bits <= 14 &&
+        (uint32_t)cst_classes[base->desc.class].q << bits <= 65536)
         cst_gather_ask(t, sender, CST_ASK_DIGITS, bits);
     else
         cst_gather_ask(t, sender, CST_ASK_PLAIN, 0);

@@ -28,6 +28,7 @@ typedef struct {
     const cst_stream_root *roots; /* per span */
     int rank;
     coset_dtype dtype;
+    bool last_asks;   /* what is asked for now must do: there is no round after the answers */
     cst_heard *heard; /* [block - first][sender] */
 } cst_listener;
 

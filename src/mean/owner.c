@@ -178,6 +178,12 @@ static coset_status gather_group(group_work *w)
     return COSET_OK;
 }
 
+/* Of all requests that a block can need in a round. */
+static size_t request_room(const cst_owner *o)
+{
+    return CST_REQUEST_BYTES * (size_t)(o->listen.shared->options.rules.ranks - 1);
+}
+
 static void request(group_work *w, cst_request r)
 {
     const cst_owner *o = w->o;
@@ -190,13 +196,14 @@ static void request(group_work *w, cst_request r)
         const cst_heard *h = &o->listen.heard[(size_t)(r.block - o->first) * (size_t)ranks + (size_t)u];
         const cst_part *base = &h->frame->parts[h->part];
         w->answers[u] += 4 + CST_CHECK_BYTES + cst_answer_bytes(&r, base->desc, base->n);
-        if (r.ask == CST_ASK_RESEND && base->desc.code == CST_CODE_EXACT) /* who was thought to have the same */
+        /* who was thought to have the same; and in the end everybody, so that nothing is left to be asked for */
+        if (r.ask == CST_ASK_RESEND && (base->desc.code == CST_CODE_EXACT || o->listen.last_asks))
             w->answers[u] += o->listen.shared->layout->blocks[r.block].count * o->listen.shared->options.element[0];
     }
 }
 
-/* Bytes to ask for in the next DOWN frame: what the block will take as it is known now and a reserve; if it is not known,
- * in the last round whatever a code may take, before it what the plan expects, or a byte per coordinate. */
+/* Bytes to ask for in the next DOWN frame: for the last round whatever a code may take; before it what the block will take as
+ * it is known now and a reserve, or if it is not known what the plan expects, or a byte per coordinate; and its requests. */
 static double room_later(const group_work *w, uint32_t block, double bits)
 {
     const cst_shared *s = w->o->listen.shared;
@@ -206,13 +213,14 @@ static double room_later(const group_work *w, uint32_t block, double bits)
     bool is_exact = w->o->listen.vector->own[block].kind == CST_BLOCK_EXACT;
     for (int u = 0; u < s->options.rules.ranks; u++)
         is_exact |= u != w->o->listen.rank && heard[u].frame->parts[heard[u].part].desc.code == CST_CODE_EXACT;
-    if (is_exact)
-        return exact;
-    if (bits > 0 && bits < 32)
-        return (1.05 * bits + 0.25) * b->n / 8 + 64;
-    if (w->round + 1 == CST_LAST_ROUND)
+    if (w->o->listen.last_asks)
         return exact + 4.0 * b->n;
-    return plan > 0 ? 1.1 * plan + 64 + b->n / 32.0 : b->n + 64;
+    double requests = (double)request_room(w->o);
+    if (is_exact)
+        return exact + requests;
+    if (bits > 0 && bits < 32)
+        return (1.05 * bits + 0.25) * b->n / 8 + 64 + requests;
+    return (plan > 0 ? 1.1 * plan + 64 + b->n / 32.0 : b->n + 64) + requests;
 }
 
 /* A block that has to wait: its requests, one for all senders where all are asked the same. bits: per coordinate, what the
@@ -364,6 +372,23 @@ static void code_block(group_work *w, const cst_block_now *now, const group_now 
     o->corrected += now->g->corrected;
 }
 
+/* Where questions can be asked for the last time, payloads leave them room: in the frame's size it was counted, when the
+ * blocks were postponed. */
+static void reserve_requests(group_work *w)
+{
+    const cst_owner *o = w->o;
+    if (o->listen.last_asks)
+        for (uint32_t b = o->first; b < o->end; b++)
+            w->packer->reserved += o->done[b - o->first] ? 0 : request_room(o);
+}
+
+/* A block has its turn. */
+static void release_reserve(group_work *w)
+{
+    if (w->o->listen.last_asks)
+        w->packer->reserved -= request_room(w->o);
+}
+
 static coset_status work_on_group(group_work *w, const cst_group *group)
 {
     int ranks = w->o->listen.shared->options.rules.ranks;
@@ -379,6 +404,7 @@ static coset_status work_on_group(group_work *w, const cst_group *group)
         cst_block_now *now = &w->now[b - w->begin];
         if (w->o->done[b - w->o->first])
             continue;
+        release_reserve(w);
         if (now->g->complete)
             code_block(w, now, &g, growth, mean_at(w, b));
         else
@@ -438,6 +464,8 @@ coset_status cst_owner_frame(cst_owner *o, int round, size_t declared, cst_packe
     w.answers = calloc(ranks, sizeof *w.answers);
     coset_status status = w.answers ? COSET_OK : COSET_ERR_MEMORY;
     begin_rate_control(&w, capacity);
+    o->listen.last_asks = round + 1 == CST_LAST_ROUND;
+    reserve_requests(&w);
     for (uint32_t b = o->first; !status && b < o->end; b = w.end) {
         const cst_group *group = &s->groups[s->group_of[b]];
         w.begin = group->first;

@@ -12,8 +12,6 @@
 #include "mean/gather.h"
 #include "mean/pool.h"
 
-enum { CST_LAST_ROUND = 2 }; /* rounds 0, 1, 2: six transfers at worst */
-
 typedef struct {
     cst_listener listen;
     uint32_t first, end;              /* blocks */

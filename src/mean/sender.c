@@ -433,6 +433,8 @@ coset_status cst_sender_answers(const cst_sender *s, const cst_request *requests
         if (r->sender != s->rank && r->sender != CST_TO_ALL)
             continue;
         cst_block_desc d = s->desc[r->block];
+        if (r->ask == CST_ASK_RESEND && header->round == CST_LAST_ROUND)
+            s->desc[r->block] = d = (cst_block_desc){CST_CODE_EXACT, 0, 0}; /* a code might not be decoded */
         if (r->ask == CST_ASK_RESEND && d.code == CST_CODE_EXACT)
             s->desc[r->block].class = d.class = 0; /* not the same after all */
         bool lattice =

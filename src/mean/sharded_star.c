@@ -179,7 +179,8 @@ static coset_status plan_call(coset_round *round)
     s->heard = calloc((size_t)(end - first) * (size_t)mean->size + 1, sizeof *s->heard);
     if (status || !s->heard)
         return COSET_ERR_MEMORY;
-    cst_listener listen = {mean->tools, &s->shared, &round->vector, round->roots, mean->rank, round->dtype, s->heard};
+    cst_listener listen = {mean->tools, &s->shared,   &round->vector, round->roots,
+                           mean->rank,  round->dtype, false,          s->heard};
     return cst_owner_init(&s->owner, &listen, first, end, s->current, &mean->pool);
 }
 

@@ -15,6 +15,10 @@
 
 enum { CST_GROUP = 16 };
 
+/* Rounds 0 to 3: eight transfers at worst. What an owner asks for in round 2 is certain to do (all digits instead of a few,
+ * exact elements instead of a code again), and in round 3 there is room for whatever is left; so nothing is missing then. */
+enum { CST_LAST_ROUND = 3 };
+
 /* How the ranks of a call plan. */
 typedef struct {
     cst_plan_rules rules;
