@@ -57,6 +57,7 @@ class Run:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=4)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--batch", type=int, default=16)
     parser.add_argument("--backend", default="coset")
@@ -67,7 +68,7 @@ def main() -> None:
     held = len(text) * 9 // 10
     losses: dict[str, list[float]] = {hook: [] for hook in HOOKS}
     times: dict[str, list[float]] = {hook: [] for hook in HOOKS}
-    for seed in range(options.seeds):
+    for seed in range(options.first_seed, options.first_seed + options.seeds):
         runs = [Run(hook, seed) for hook in HOOKS]
         for _ in range(options.steps):
             for run in runs:
