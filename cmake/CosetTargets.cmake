@@ -101,7 +101,7 @@ function(coset_fuzz name)
   else()
     add_executable(fuzz_${name} ${F_SOURCES} ${PROJECT_SOURCE_DIR}/tests/fuzz/replay.c)
     add_test(NAME fuzz_${name} COMMAND fuzz_${name} ${PROJECT_SOURCE_DIR}/tests/fuzz/corpus/${name})
-    set_tests_properties(fuzz_${name} PROPERTIES TIMEOUT 60)
+    set_tests_properties(fuzz_${name} PROPERTIES TIMEOUT 240) # with sanitizers, on a busy machine
   endif()
   target_link_libraries(fuzz_${name} PRIVATE coset_flags coset_static)
   target_include_directories(fuzz_${name} PRIVATE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/tests)
