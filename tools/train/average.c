@@ -103,7 +103,8 @@ int averager_create(averager *a, const train_settings *s, tool_rank *rank, learn
     }
     for (int p = 0; p < l->model->params; p++) {
         const model_param *m = &l->model->param[p];
-        params[p] = (coset_param){id_of(p), m->count, a->half ? COSET_BF16 : COSET_F32, m->ndim, m->name, s->local_steps > 1 ? COSET_PARAM_COMPRESS : 0};
+        params[p] = (coset_param){id_of(p), m->count, a->half ? COSET_BF16 : COSET_F32,
+                                  m->ndim,  m->name,  s->local_steps > 1 ? COSET_PARAM_COMPRESS : 0};
     }
     int status = create_reducer(a, params);
     free(params);
