@@ -281,13 +281,13 @@ static double error_left(const group_work *w, const cst_block_now *now, const gr
 
 /* Where a frame is too small: an eighth more than the budget that is planned for, together with phase 1's error; where bits
  * are given, whatever it takes. */
-static double error_at_most(const group_work *w, const cst_block_now *now, const group_now *g, double d2)
+static double error_at_most(const group_work *w, const cst_block_now *now, const group_now *g, double left)
 {
     const cst_shared *s = w->o->listen.shared;
     if (s->options.bits > 0)
         return HUGE_VAL;
     double all = s->beta * cst_in_unit(g->s2, g->unit, now->g->unit) / s->options.rules.ranks;
-    return fmax(d2, 1.125 * all - now->mean_error);
+    return fmax(left, 1.125 * all - now->mean_error);
 }
 
 /* Factor on D2 that makes what is expected of the group keep within the frame's size: up to a quarter more; and where bits
@@ -359,8 +359,9 @@ static void code_block(group_work *w, const cst_block_now *now, const group_now 
         return;
     }
     note_statistics(w, &c);
-    c.d2 = error_left(w, now, g) * growth;
-    c.most = error_at_most(w, now, g, c.d2);
+    double left = error_left(w, now, g);
+    c.most = error_at_most(w, now, g, left);
+    c.d2 = fmin(left * growth, c.most);
     const uint8_t *before = w->packer->next;
     if (!cst_code_mean(&c, mean)) {
         bool planned = !now->g->exact && !now->g->wide && now->measured;

@@ -117,7 +117,9 @@ static cst_block_plan plan_block(const cst_plan_options *o, double s2, double r2
         return p;
     }
     p.up = cst_plan_up(&o->rules, p.s2, p.r2, 1, part, cst_exp2(margins.reach / octave));
-    double phase = (n - 1) / (n * n), left = (2 / part - p.up.error) * phase;
+    /* Where the spread may fall, phase 2 may be left less: frames have room for some of that. */
+    double falls = margins.share > CST_SHARE_OF_OTHERS ? (margins.share - CST_SHARE_OF_OTHERS) / octave : 0;
+    double phase = (n - 1) / (n * n), left = (2 / part - p.up.error) * phase * cst_exp2(-0.25 * falls);
     double d2 = fmax(left, 0.4 / part * phase);
     p.down = cst_plan_down_ahead(&o->rules, p.s2, p.r2, &p.up, d2);
     p.up_bytes = p.up.code == CST_CODE_ENTROPY

@@ -67,7 +67,7 @@ void cst_margins_learn(cst_margins *m, bool repaired, bool refined, bool light)
 
 cst_margins cst_margins_of(bool model)
 {
-    return (cst_margins){.reach = 16, .share = model ? 64 : 16};
+    return (cst_margins){.reach = 16, .share = model ? CST_SHARE_OF_MODELS : CST_SHARE_OF_OTHERS};
 }
 
 void cst_tensor_forget(cst_tensor *t)

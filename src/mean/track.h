@@ -55,6 +55,7 @@ cst_tensor *cst_track_find(const cst_track *track, uint64_t id);
 void cst_tensor_forget(cst_tensor *tensor);
 /* Into blocks of `block` coordinates; once, before its first call. False: no memory. */
 bool cst_tensor_cut(cst_tensor *tensor, uint32_t block);
+enum { CST_SHARE_OF_MODELS = 48, CST_SHARE_OF_OTHERS = 16 };
 /* To begin with. The spread of a model, whose mean is far larger, is known less from its vectors alone. */
 cst_margins cst_margins_of(bool model);
 /* After a call: whether moduli did not reach, whether steps were too coarse; `light`: the tensor is so small a part of the
