@@ -6,6 +6,8 @@
 #include "mean/same.h"
 
 #include <math.h>
+#include <stdlib.h>
+#include <string.h>
 
 static float share_of_one(const cst_owner *o)
 {
@@ -62,13 +64,52 @@ static void store_mean(const cst_owner *o, const cst_block_now *b, cst_block_des
     cst_vector_store(o->listen.vector, b->g->block, value, unit);
 }
 
+/* A block's elements in this rank's memory, where input and output are the same; NULL where they are not. */
+static uint8_t *in_place(const cst_vector *v, uint32_t block, size_t *bytes)
+{
+    const cst_block *b = &v->layout->blocks[block];
+    const coset_span *span = &v->spans[b->span];
+    size_t element = cst_exact_bytes(v->dtype, false);
+    *bytes = element * b->count;
+    return span->send == span->recv ? (uint8_t *)span->recv + element * b->offset : NULL;
+}
+
+/* Before the result is stored of a block that may not fit into the frame: that is known when its stream ends. */
+static bool keep_input(cst_owner *o, const cst_packer *packer, uint32_t block)
+{
+    size_t bytes, slot = sizeof(double) * CST_BLOCK;
+    const uint8_t *elements = in_place(o->listen.vector, block, &bytes);
+    if (!elements)
+        return true;
+    if (packer->in_stream == 0)
+        cst_settle_stream(o, packer);
+    if (!o->kept)
+        o->kept = malloc(slot * CST_STREAM_BLOCKS);
+    if (!o->kept)
+        return false;
+    memcpy(o->kept + slot * o->nkept, elements, bytes);
+    o->kept_block[o->nkept++] = block;
+    return true;
+}
+
+void cst_settle_stream(cst_owner *o, const cst_packer *packer)
+{
+    size_t bytes, slot = sizeof(double) * CST_BLOCK;
+    for (uint32_t i = 0; i < o->nkept; i++) {
+        uint8_t *elements = in_place(o->listen.vector, o->kept_block[i], &bytes);
+        if (!cst_packer_has(packer, o->kept_block[i] - o->first))
+            memcpy(elements, o->kept + slot * i, bytes);
+    }
+    o->nkept = 0;
+}
+
 static bool code_entropy(const cst_mean_coding *c, cst_block_desc d)
 {
     const cst_tools *tools = c->o->listen.tools;
     uint32_t n = c->b->layout->n;
     int32_t *points = cst_packer_points(c->packer);
     _Alignas(64) float value[CST_BLOCK];
-    if (!points)
+    if (!points || !keep_input(c->o, c->packer, c->b->g->block))
         return false;
     double step = cst_step_value(d.step, c->b->g->unit);
     d.class = (uint8_t)cst_model_class(c->b->mean_energy / n / (step * step));
@@ -77,6 +118,8 @@ static bool code_entropy(const cst_mean_coding *c, cst_block_desc d)
     cst_checksum sum = tools->z->quantise_both(&geometry, c->b->g->sum, share_of_one(c->o), points, value);
     store_mean(c->o, c->b, d, points, value);
     cst_packer_entropy(c->packer, c->part, d, sum, n);
+    if (c->packer->in_stream == 0)
+        cst_settle_stream(c->o, c->packer);
     return true;
 }
 

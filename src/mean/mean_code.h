@@ -20,4 +20,7 @@ cst_plan cst_plan_mean(const cst_owner *o, const cst_block_now *b, double d2);
 /* Codes the mean (of exact and wide blocks: as cst_measure left it; overwritten). False if there is no room for it. c->d2 may
  * have grown in the attempt. */
 bool cst_code_mean(cst_mean_coding *c, double *mean);
+/* After the packer's stream has ended: gives blocks that did not fit into the frame their input back, where the result was
+ * written over it. They are gathered once more. */
+void cst_settle_stream(cst_owner *o, const cst_packer *packer);
 #endif

@@ -43,6 +43,7 @@ void cst_owner_free(cst_owner *o)
     }
     free(o->done);
     free(o->asks);
+    free(o->kept);
     *o = (cst_owner){0};
 }
 
@@ -475,6 +476,7 @@ coset_status cst_owner_frame(cst_owner *o, int round, size_t declared, cst_packe
     }
     if (!status && !cst_packer_flush(packer))
         status = COSET_ERR_MEMORY;
+    cst_settle_stream(o, packer);
     if (!status) {
         close_frame(o, &w, declared);
         status = cst_packer_finish(packer) ? COSET_OK : COSET_ERR_MEMORY;

@@ -22,6 +22,8 @@ typedef struct {
     cst_pool *pool;
     float *floats; /* of `gathered` */
     double *means; /* per block of a group, where it is computed in f64 */
+    uint8_t *kept; /* in place: own elements of the blocks in the packer's stream, which may yet turn out not to fit */
+    uint32_t kept_block[CST_STREAM_BLOCKS], nkept;
     /* of the call so far */
     double squared_error; /* predicted, summed over coordinates of blocks that are done, in units of 2^(2 unit) */
     int unit;
