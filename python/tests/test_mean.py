@@ -153,3 +153,14 @@ def test_in_place_is_the_same_where_blocks_have_to_wait(ranks):
 
     for a, b in zip(means(False), means(True), strict=True):
         assert (a == b).all()
+
+
+@pytest.mark.parametrize("ranks", [6, 10])
+def test_tensors_that_were_zero_become_large(ranks):
+    """No frame has room for what all ranks but one suddenly have: the owners' questions take more than one round."""
+    rng = np.random.default_rng(0)
+    group = coset.mean_ranks(ranks)
+    coset.mean([np.zeros(4096, np.float32)] * ranks, ranks=group)
+    arrays = [(rng.normal(size=4096) * (r > 0)).astype("float32") for r in range(ranks)]
+    estimate = coset.mean(arrays, ranks=group)
+    assert coset.report()["identical_on_all_ranks"] and excess(estimate, arrays) < 0.2

@@ -126,6 +126,7 @@ typedef struct {
     uint32_t begin, end; /* blocks of one group that are here */
     cst_block_now now[CST_GROUP];
     size_t *answers;          /* per sender: bytes asked for so far */
+    bool resend;              /* blocks that did not fit into the senders' frames are among them */
     double room, planned_all; /* rate control: bits for payloads in the frame, and planned for all blocks here */
     double planned, spent;    /* up to the group at hand; what entropy codes take is estimated */
     double modulo_planned, modulo_spent; /* of modulo codes alone: how good the estimate is */
@@ -191,6 +192,7 @@ static void request(group_work *w, cst_request r)
     int ranks = o->listen.shared->options.rules.ranks;
     if (!cst_packer_request(w->packer, r))
         return; /* no room: asked in the next round */
+    w->resend |= r.ask == CST_ASK_RESEND;
     for (int u = 0; u < ranks; u++) {
         if (u == o->listen.rank || (r.sender != CST_TO_ALL && r.sender != u))
             continue;
@@ -447,7 +449,7 @@ static void close_frame(cst_owner *o, const group_work *w, size_t declared)
         up = w->answers[u] > up ? w->answers[u] : up;
     cst_frame_header *h = &packer->header;
     if (waiting) {
-        h->need_up = CST_FRAME_HEADER + up + declared;
+        h->need_up = CST_FRAME_HEADER + up + (w->resend ? declared : 0);
         h->need_down = CST_FRAME_HEADER + (8 + CST_CHECK_BYTES) * (uint64_t)(o->end - o->first) +
                        (uint64_t)w->need_down + packer->dropped + packer->dropped / 4 +
                        (uint64_t)cst_stream_overhead(waiting) + 64;

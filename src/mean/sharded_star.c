@@ -250,11 +250,10 @@ static coset_status send_means(coset_round *round, size_t bytes, coset_xfer *xfe
 {
     cst_star_call *s = cst_star_of(round);
     int n = round->mean->size, rank = round->mean->rank;
-    size_t declared = 0;
     coset_status status = COSET_OK;
     for (int u = 0; !status && u < n; u++)
         if (u != rank)
-            status = cst_star_hear(round, u, &declared);
+            status = cst_star_hear(round, u, &s->declared);
     if (!status)
         status = make_allgather(round->mean, &s->down, bytes);
     if (status)
@@ -262,7 +261,8 @@ static coset_status send_means(coset_round *round, size_t bytes, coset_xfer *xfe
     cst_frame_header h = cst_star_header(round, CST_FRAME_DOWN, s->round, rank, CST_TO_ALL);
     h.first_block = s->owner.first;
     h.blocks = s->owner.end - s->owner.first;
-    status = cst_owner_frame(&s->owner, s->round, declared, &s->packer, &h, s->down.send, bytes, &round->mean->error);
+    status =
+        cst_owner_frame(&s->owner, s->round, s->declared, &s->packer, &h, s->down.send, bytes, &round->mean->error);
     if (!status)
         status = keep_requests(s);
     if (status)

@@ -21,6 +21,7 @@ typedef struct {
 typedef struct {
     cst_star_stage at;
     int round;
+    size_t declared; /* bytes of codes that did not fit into a sender's first frame: the most of any sender */
     cst_sketch sketch;
     cst_shared shared;
     cst_sender sender;
