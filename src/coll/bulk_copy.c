@@ -63,6 +63,10 @@ coset_status cst_bulk_copy_work(coset_comm *c, const cst_operation *op)
     int with = -1;
     for (size_t at = range.begin; at < range.end && status == COSET_OK; at += step)
         status = do_block(c, op, at, range.end - at < step ? range.end - at : step, scratch, &with);
+    size_t size = coset_dtype_size(op->call.dtype), mine = cst_range_size(range) * size;
+    size_t rest = op->call.count * size - mine; /* of this rank's vector and result: the others read and write it */
+    c->direct_sent += rest + mine * (size_t)(c->size - 1);
+    c->direct_received += rest + mine * (size_t)(c->size - 1);
     if (status == COSET_OK)
         return status;
     if (status == COSET_ERR_PEER)

@@ -186,5 +186,6 @@ coset_status cst_bulk_step(coset_comm *c, cst_operation *op)
     c->staging.epoch += (uint32_t)p->pieces;
     size_t bytes = op->call.count * coset_dtype_size(op->call.dtype);
     c->direct_sent += 2 * (bytes - bytes / (size_t)c->size);
+    c->direct_received += 2 * (bytes - bytes / (size_t)c->size);
     return COSET_OK;
 }

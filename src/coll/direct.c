@@ -74,7 +74,10 @@ static coset_status reduce(coset_comm *c, const cst_operation *op)
     cst_range range = cst_chunk(op->call.count, c->size, c->rank);
     void *target = cst_shared_target(c, op, op->call.root);
     size_t size = coset_dtype_size(op->call.dtype);
-    c->direct_sent += op->call.count * size;
+    size_t total = op->call.count * size, mine = cst_range_size(range) * size;
+    int root = c->rank == op->call.root;
+    c->direct_sent += total - mine + (root ? 0 : mine);
+    c->direct_received += mine * (size_t)(c->size - 1) + (root ? total - mine : 0);
     return cst_range_size(range) ? sum_slice(c, op, range, &target, 1, 0, 0) : COSET_OK;
 }
 
@@ -84,6 +87,7 @@ static coset_status reduce_scatter(coset_comm *c, const cst_operation *op)
     void *target = op->call.recv;
     c->direct_sent +=
         cst_call_send_bytes(&op->call, c->rank, c->size) - op->call.count * coset_dtype_size(op->call.dtype);
+    c->direct_received += op->call.count * coset_dtype_size(op->call.dtype) * (size_t)(c->size - 1);
     return sum_slice(c, op, (cst_range){begin, begin + op->call.count}, &target, 1, begin, 0);
 }
 
@@ -110,6 +114,7 @@ coset_status cst_direct_work(coset_comm *c, const cst_operation *op)
     case CST_REDUCE_SCATTER: return reduce_scatter(c, op);
     case CST_BROADCAST:
         c->direct_sent += c->rank == call->root ? block * (size_t)(c->size - 1) : 0;
+        c->direct_received += c->rank == call->root ? 0 : block;
         return fetch(c, op, call->root, 0, call->recv, block);
     case CST_ALLGATHER:
     case CST_ALLTOALL:
@@ -120,6 +125,7 @@ coset_status cst_direct_work(coset_comm *c, const cst_operation *op)
             status = fetch(c, op, r, offset, (char *)call->recv + (size_t)r * block, block);
         }
         c->direct_sent += block * (size_t)(c->size - 1);
+        c->direct_received += block * (size_t)(c->size - 1);
         return status;
     default: return COSET_OK;
     }

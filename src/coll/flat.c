@@ -39,6 +39,21 @@ static size_t read_by_others(const coset_comm *c, const cst_call *call, size_t b
     }
 }
 
+/* Bytes of the others' slots that this rank reads. */
+static size_t read_of_others(const coset_comm *c, const cst_call *call, size_t block)
+{
+    size_t others = (size_t)c->size - 1;
+    switch (call->kind) {
+    case CST_ALLREDUCE:
+    case CST_ALLGATHER:
+    case CST_ALLTOALL:
+    case CST_REDUCE_SCATTER: return block * others;
+    case CST_BROADCAST: return c->rank == call->root ? 0 : block;
+    case CST_REDUCE: return c->rank == call->root ? block * others : 0;
+    default: return 0;
+    }
+}
+
 coset_status cst_flat_work(coset_comm *c, const cst_operation *op)
 {
     const cst_call *call = &op->call;
@@ -63,5 +78,6 @@ coset_status cst_flat_work(coset_comm *c, const cst_operation *op)
     default: break; /* a barrier is over when all have entered */
     }
     c->direct_sent += read_by_others(c, call, block);
+    c->direct_received += read_of_others(c, call, block);
     return COSET_OK;
 }
