@@ -6,6 +6,8 @@
  *     mpicc -O2 mean_from_mpi.c -lcoset-mpi-openmpi -lcoset -o mean_from_mpi          (or -lcoset-mpi-mpich)
  *     mpirun -n 4 ./mean_from_mpi                        shared memory
  *     COSET_TRANSPORT=mpi mpirun -n 4 ./mean_from_mpi    MPI carries the bytes on one host too
+ *
+ * Open MPI: --oversubscribe where there are fewer cores than ranks; -x COSET_TRANSPORT takes the variable to other hosts.
  */
 #include <coset_mpi.h>
 #include <stdio.h>

@@ -5,6 +5,7 @@
  *     mpirun -n 4 ./example_mean_over_mpi                 codes that any MPI sums: MPI_Allreduce(MPI_UINT8_T, MPI_SUM)
  *     mpirun -n 4 ./example_mean_over_mpi sharded-star    the default protocol: MPI_Alltoall and MPI_Allgather
  *
+ * Open MPI: --oversubscribe where there are fewer cores than ranks.
  * Every rank holds a common vector plus noise of its own; the estimate is compared with the exact mean.
  */
 #include <coset_mean.h>

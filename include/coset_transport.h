@@ -72,7 +72,7 @@ typedef struct {
 
 /* Capabilities; constant after create. */
 enum {
-    COSET_CAN_CONTROL = 1u << 0,  /* control(): ranks share zeroed words, on which flags of src/comm/flag.h work */
+    COSET_CAN_CONTROL = 1u << 0,  /* control(): ranks share zeroed words, on which flags of src/base/flag.h work */
     COSET_CAN_MAP = 1u << 1,      /* alloc, locate, map: memory of coset_alloc is mapped in every rank */
     COSET_CAN_MAP_ANY = 1u << 2,  /* map reaches any memory of the peer (one address space) */
     COSET_CAN_GET_PUT = 1u << 3,  /* get and put reach private memory of the peer (process_vm_readv and _writev) */

@@ -33,10 +33,9 @@ BELOW_TRANSPORT = ("base", "cpu", "kernels", "lattice", "codec")
 INSIDE = {
     "tools/bench_kernels": "kernels cpu base",             # times the kernels, which the public API does not show
     "tools/bench_codec": "codec lattice kernels cpu base", # encodes without a communicator
-    "tools/sim": "coll base",                              # runs the schedules of coll/patterns on a cost model
-    "tools/learn": "coll base",                            # explains the same patterns step by step
+    "tools/learn": "coll base",                            # explains the patterns of coll/patterns step by step
 }
-FREE = ("tests", "bench/internal")  # tests look everywhere
+FREE = ("tests",)  # tests look everywhere
 CHECKED = ("src", "tools", "examples", "bench", "python")
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.MULTILINE)

@@ -19,7 +19,7 @@ static const tool_command bench[] = {
 const tool_command tool_commands[] = {
     {"info", "what this build can do on this machine", tool_info, NULL},
     {"mean", "the mean of vectors in files, as the ranks of a job would estimate it", tool_mean, NULL},
-    {"train", "train a classifier on several ranks", tool_train, NULL},
+    {"train", "train a small model on several ranks", tool_train, NULL},
     {"bench", "measure one part of the library", NULL, bench},
     {"learn", "ring all-reduce, DDP and lattice codes step by step, with questions", coset_tool_learn, NULL},
     {"run", "start the ranks of a job on this host", coset_tool_run, NULL},

@@ -62,7 +62,7 @@ def in_shared_memory(prefix: list[str]) -> None:
 
 
 def losses(prefix: list[str]) -> None:
-    found = local(prefix, "losses.py")
+    found = local(prefix, "losses.py", "--steps", "100")
     exact = found[0]
     print("\ntext example, 2 ranks in shared memory\n")
     print("| hook | median ms | overhead % | loss, mean over seeds | spread over seeds | from exact, mean and spread |\n"

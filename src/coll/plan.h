@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 typedef struct {
-    cst_call call; /* its pointers may be NULL where the schedule is not run (simulator); call.algorithm is not read */
+    cst_call call; /* its pointers may be NULL where the schedule is not run; call.algorithm is not read */
     int rank, size;
     size_t segment_bytes; /* wanted length of messages, as in coset_transport_caps; 0: CST_SEGMENT_BYTES */
     size_t max_message;   /* no message is longer; 0: no limit */

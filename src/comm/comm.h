@@ -56,7 +56,7 @@ typedef struct {
     _Atomic uint32_t bell; /* rung when there is something to drive */
 } cst_progress_thread;
 
-/* Memory through which ranks pass vectors that are in nobody else's reach (coll/bulk.c). Made when first needed. */
+/* Memory through which ranks pass vectors that are in nobody else's reach (coll/bulk_stage.c). Made when first needed. */
 typedef struct {
     void *scratch; /* private: a block of every rank, for copying between processes */
     void *mine;

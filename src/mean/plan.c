@@ -8,7 +8,7 @@
 #include <math.h>
 
 /* Packing radius of the coarse lattice over the deviation of what it has to take. At 4.9 one block in 20 has an E8 cell
- * out of reach, at 4.4 one in 20 a coordinate of Z; the checksum corrects up to three such (mean/correct.h). */
+ * out of reach, at 4.4 one in 20 a coordinate of Z; the checksum corrects up to three such (codec/correct.h). */
 static const double reach_e8 = 4.9, reach_z = 4.4;
 
 static const double root2 = 1.4142135623730951;

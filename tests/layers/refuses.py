@@ -24,8 +24,8 @@ CASES = [
     ({"src/strange/a.c": ""}, "has no row"),
     ({"tools/run/a.c": '#include "net/b.h"\n', "src/net/b.h": ""}, "tools must not include net/b.h"),
     ({"tools/run/a.c": '#include "common/b.h"\n', "tools/common/b.h": ""}, None),
-    ({"tools/sim/a.c": '#include "coll/b.h"\n', "src/coll/b.h": ""}, None),
-    ({"tools/simple/a.c": '#include "coll/b.h"\n', "src/coll/b.h": ""}, "tools must not include coll/b.h"),
+    ({"tools/learn/a.c": '#include "coll/b.h"\n', "src/coll/b.h": ""}, None),
+    ({"tools/learning/a.c": '#include "coll/b.h"\n', "src/coll/b.h": ""}, "tools must not include coll/b.h"),
     ({"examples/a.c": '#include "api/b.h"\n', "src/api/b.h": ""}, "examples must not include api/b.h"),
 ]
 
