@@ -3,8 +3,7 @@
  * A schedule: what one rank does in one collective operation, as a list of steps, and the machine that runs it.
  *
  * A builder (build.h) turns a plan into steps. A step may depend on earlier steps of the same list, never on later
- * ones. Nothing else orders them: the executor starts whatever is ready. Traces and the flight recorder name its
- * steps.
+ * ones. Nothing else orders them: the executor starts whatever is ready. The flight recorder names its steps.
  *
  * Why the list cannot deadlock: builders number messages by (wave, round), emit their steps in that order on all ranks,
  * and a step depends, directly or through a message, only on steps of smaller or equal number; the window holds at

@@ -4,7 +4,8 @@
 #include "coll/select.h"
 
 /* Up to here data travels in the slot even if the buffers are mapped: no exit barrier, but every rank reads all of it.
- * Measured on two cores (docs/performance.md): with a core per rank direct reads win above 512 bytes, on shared cores 4 KiB. */
+ * Measured on two cores (docs/performance.md): direct reads win above 512 bytes with a core per rank, above 4 KiB on shared
+ * cores. */
 #define FLAT_BYTES              CST_SHARED_FLAT_BYTES
 #define FLAT_BYTES_SHARED_CORES ((size_t)4 << 10)
 /* Up to here if they are not mapped: beyond, bulk copies win; where ranks share cores every copy between processes costs

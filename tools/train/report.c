@@ -45,8 +45,9 @@ void report_print(FILE *out, const train_settings *s, const tool_rank *rank, con
     tool_table table = tool_table_start(out, columns);
     for (size_t i = 0; i < count; i++)
         print_row(&table, s, rank, &runs[i]);
-    fprintf(out, "accuracy and loss on the test %s; exposed: communication that nothing hid; bytes sent by a rank\n"
-                 "bits/coord: sent by a rank, both phases; plain f32 is 64 (N-1)/N\n",
+    fprintf(out,
+            "accuracy and loss on the test %s; exposed: communication that nothing hid; bytes sent by a rank\n"
+            "bits/coord: sent by a rank, both phases; plain f32 is 64 (N-1)/N\n",
             s->model->unit);
     for (size_t i = 0; i < count; i++)
         print_weights(out, rank, &runs[i], count > 1);
