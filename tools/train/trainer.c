@@ -66,11 +66,11 @@ uint64_t learner_hash(const learner *l)
     return hash;
 }
 
-/* The samples of several ranks' parts of one step, one after another. */
+/* Several ranks' parts of the data; `sum` where there is more than one: their gradients, added up. */
 typedef struct {
     batches *parts;
     int count;
-    size_t *samples, batch;
+    float *sum;
 } union_batch;
 
 static void union_free(union_batch *u)
@@ -78,32 +78,21 @@ static void union_free(union_batch *u)
     for (int i = 0; i < u->count; i++)
         batches_free(&u->parts[i]);
     free(u->parts);
-    free(u->samples);
+    free(u->sum);
 }
 
 static int union_create(union_batch *u, const learner *l, const train_plan *plan, int first, int last, int ranks)
 {
     *u = (union_batch){.parts = calloc((size_t)(last - first + 1), sizeof *u->parts)};
     int status = u->parts ? 0 : -1;
-    for (int r = first; r <= last && !status; r++) {
-        batches *b = &u->parts[u->count++];
-        status = batches_create(b, plan->seed, r, ranks, l->model->train_samples, plan->global_batch);
-        u->batch += b->batch;
-    }
-    if (!status && !(u->samples = malloc(u->batch * sizeof *u->samples)))
+    for (int r = first; r <= last && !status; r++)
+        status =
+            batches_create(&u->parts[u->count++], plan->seed, r, ranks, l->model->train_samples, plan->global_batch);
+    if (!status && first < last && !(u->sum = malloc(l->total * sizeof *u->sum)))
         status = -1;
     if (status)
         union_free(u);
     return status;
-}
-
-static void union_at(union_batch *u, size_t step)
-{
-    size_t *to = u->samples;
-    for (int i = 0; i < u->count; i++) {
-        memcpy(to, batches_at(&u->parts[i], step), u->parts[i].batch * sizeof *to);
-        to += u->parts[i].batch;
-    }
 }
 
 static size_t accumulated(const train_plan *plan)
@@ -111,26 +100,58 @@ static size_t accumulated(const train_plan *plan)
     return plan->accumulate ? plan->accumulate : 1;
 }
 
-/* The passes of a step: their gradients add up. *loss = the mean over this process's samples. */
-static int passes(learner *l, const train_plan *plan, union_batch *u, float scale, size_t step,
-                  const train_hooks *hooks, double *loss)
+/* The passes of a step over one part: their gradients add up. *loss += the mean over its samples. */
+static int passes(learner *l, const train_plan *plan, batches *part, float scale, size_t step, const train_hooks *hooks,
+                  double *loss)
 {
     size_t count = accumulated(plan);
     for (int p = 0; p < l->model->params; p++)
         memset(l->grad[p], 0, l->model->param[p].count * sizeof(float));
-    *loss = 0;
     for (size_t i = 0; i < count; i++) {
         double losses;
         bool last = i + 1 == count;
-        union_at(u, step * count + i);
         int status = hooks->backward ? hooks->backward(hooks->ctx, last) : 0;
         if (!status)
-            status = l->model->ops->gradient(l->model, l->weight, u->samples, u->batch, scale, l->grad,
-                                             last ? hooks->ready : NULL, hooks->ctx, &losses);
+            status = l->model->ops->gradient(l->model, l->weight, batches_at(part, step * count + i), part->batch,
+                                             scale, l->grad, last ? hooks->ready : NULL, hooks->ctx, &losses);
         if (status)
             return status;
-        *loss += losses / (double)(u->batch * count);
+        *loss += losses / (double)(part->batch * count);
     }
+    return 0;
+}
+
+/* sum = (or +=) the gradients; or back, divided by the number of parts. */
+static void gather_gradients(const learner *l, float *sum, bool first)
+{
+    for (int p = 0; p < l->model->params; sum += l->model->param[p++].count)
+        for (size_t i = 0; i < l->model->param[p].count; i++)
+            sum[i] = first ? l->grad[p][i] : sum[i] + l->grad[p][i];
+}
+
+static void mean_gradients(learner *l, const float *sum, int parts)
+{
+    for (int p = 0; p < l->model->params; sum += l->model->param[p++].count)
+        for (size_t i = 0; i < l->model->param[p].count; i++)
+            l->grad[p][i] = sum[i] / (float)parts;
+}
+
+/* The mean of the parts' gradients, as an all-reduce in rank order makes it: the same rounding, so that training alone does
+ * not drift from training together, which after some hundred steps a single flipped rectifier lets it do. */
+static int gradients(learner *l, const train_plan *plan, union_batch *u, float scale, size_t step,
+                     const train_hooks *hooks, double *loss)
+{
+    *loss = 0;
+    for (int i = 0; i < u->count; i++) {
+        int status = passes(l, plan, &u->parts[i], scale, step, hooks, loss);
+        if (status)
+            return status;
+        if (u->sum)
+            gather_gradients(l, u->sum, i == 0);
+    }
+    *loss /= u->count;
+    if (u->sum)
+        mean_gradients(l, u->sum, u->count);
     return 0;
 }
 
@@ -158,8 +179,10 @@ static int one_step(learner *l, const train_plan *plan, union_batch *u, float sc
                     train_step *t)
 {
     t->start = tool_now();
-    t->samples = u->batch * accumulated(plan);
-    int status = passes(l, plan, u, scale, t->step, hooks, &t->loss);
+    t->samples = 0;
+    for (int i = 0; i < u->count; i++)
+        t->samples += u->parts[i].batch * accumulated(plan);
+    int status = gradients(l, plan, u, scale, t->step, hooks, &t->loss);
     t->computed = tool_now();
     if (!status && plan->local_steps <= 1 && hooks->gradients)
         status = hooks->gradients(hooks->ctx, l, &t->skipped);
@@ -193,9 +216,8 @@ int train_run(learner *l, const train_plan *plan, int first, int last, int ranks
     int status = steps ? union_create(&u, l, plan, first, last, ranks) : -2;
     if (status)
         return status;
-    /* With `ranks` processes each gives a part whose mean over the ranks must be sum / global batch; alone, the sum. */
-    float share = first == last ? (float)ranks : 1.0f;
-    float scale = share / (float)(plan->global_batch * accumulated(plan));
+    /* each rank gives a part whose mean over the ranks must be sum / global batch */
+    float scale = (float)ranks / (float)(plan->global_batch * accumulated(plan));
     for (size_t step = 0; step < steps && !status; step++) {
         train_step t = {.step = step, .steps = steps};
         status = one_step(l, plan, &u, scale, hooks, &t);
