@@ -101,8 +101,10 @@ static coset_status gather(void *ctx, const void *send, void *recv, size_t bytes
             memcpy((char *)recv + (size_t)r * bytes, h->slot[r].data, bytes);
     if (!status)
         status = meet(h, rank, deadline);
-    m->base.error = h->error;
-    m->base.error.rank = rank;
+    if (status) {
+        m->base.error = h->error;
+        m->base.error.rank = rank;
+    }
     pthread_mutex_unlock(&h->lock);
     return status;
 }
@@ -119,6 +121,11 @@ static void close_member(cst_bootstrap *b)
     hall *h = ((member *)b)->hall;
     pthread_mutex_lock(&h->lock);
     int open = --h->open;
+    if (open && h->error.status == COSET_OK) { /* no meeting can be complete without it */
+        char text[80];
+        snprintf(text, sizeof text, "rank %d left before all had met", b->oob.rank);
+        give_up(h, COSET_ERR_PEER, b->oob.rank, text);
+    }
     pthread_mutex_unlock(&h->lock);
     if (open == 0)
         hall_free(h);

@@ -351,6 +351,25 @@ static void threads_that_stay_away_are_named(void **state)
         cst_bootstrap_close(b[r]);
 }
 
+/* A rank whose thread could not be started: the others must not wait for it. */
+static void threads_that_leave_are_named(void **state)
+{
+    (void)state;
+    cst_bootstrap *b[3];
+    pthread_t thread[2];
+    assert_int_equal(cst_bootstrap_threads(3, b, NULL), COSET_OK);
+    caller c[2] = {{.b = b[0], .bytes = 8, .timeout_ms = 60000}, {.b = b[2], .bytes = 8, .timeout_ms = 60000}};
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&thread[i], NULL, caller_thread, &c[i]), 0);
+    cst_bootstrap_close(b[1]);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(thread[i], NULL);
+        assert_int_equal(c[i].status, COSET_ERR_PEER);
+        assert_int_equal(c[i].why.peer, 1);
+        cst_bootstrap_close(c[i].b);
+    }
+}
+
 static void threads_that_disagree_are_told(void **state)
 {
     (void)state;
@@ -379,6 +398,7 @@ int main(void)
         cmocka_unit_test(by_file),
         cmocka_unit_test(by_threads),
         cmocka_unit_test(threads_that_stay_away_are_named),
+        cmocka_unit_test(threads_that_leave_are_named),
         cmocka_unit_test(threads_that_disagree_are_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
