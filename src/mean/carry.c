@@ -209,12 +209,14 @@ static coset_status run(pipeline *p)
     coset_status status = COSET_OK;
     while (!status && (p->count || p->begun < p->segments.count))
         status = may_begin(p) ? begin_segment(p) : serve_oldest(p);
-    /* after a failure: nothing may move any more when the buffers go */
+    /* after a failure: nothing may move any more when the buffers go, and the first reason counts */
+    const coset_error why = p->mean->error;
     for (; p->count; p->count--, p->oldest = (p->oldest + 1) % IN_FLIGHT) {
         flight *f = &p->flights[p->oldest];
         land(f);
         cst_mean_end(f->round, NULL);
     }
+    p->mean->error = why;
     return status;
 }
 

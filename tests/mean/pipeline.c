@@ -83,6 +83,8 @@ static int body(coset_comm *c, void *arg)
     coset_last_error(c, &why);
     if (died && !bad && why.peer != p->dying_rank)
         bad = group_fail(c, "rank %d is blamed: %s", why.peer, why.text);
+    if (died && !bad && coset_mean_last_error(mean, &why) != COSET_OK)
+        bad = group_fail(c, "the mean blames itself for a death: %s", why.text);
     coset_mean_destroy(mean);
     free(memory);
     return bad;
