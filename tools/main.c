@@ -55,5 +55,10 @@ int main(int argc, char **argv)
     if (argc < 1)
         return TOOL_USAGE;
     argv[0] = name;
-    return dispatch(tool_commands, argc, argv);
+    int status = dispatch(tool_commands, argc, argv);
+    if (fflush(stdout) || ferror(stdout)) {
+        fprintf(stderr, "coset: standard output cannot be written\n");
+        return status ? status : TOOL_FAILED;
+    }
+    return status;
 }

@@ -127,7 +127,7 @@ def files_that_lie(new):
     refused("5 GB of tensors in a megabyte", "mean", new(safetensors(many, bytes(1000000)), ".safetensors"), good)
     expect(not os.path.exists(out), "no output of what was refused", run("--version"))
     result = run("mean", good, good, "-o", os.path.join(new.folder, "no", "such", "folder.npy"))
-    expect(result.returncode == 1 and result.stderr.count("\n") == 1, "output into no folder", result)
+    expect(result.returncode == 2 and result.stderr.count("\n") == 1, "output into no folder", result)
 
 
 def odd_options(new):

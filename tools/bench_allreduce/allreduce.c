@@ -79,7 +79,7 @@ static void parse(bench *b, int argc, char **argv)
         TOOL_FLAG("in-place", 0, "send == recv", &b->in_place),
         TOOL_FLAG("rewrite", 0, "write the input before and read the result after each operation", &b->rewrite),
         TOOL_INT("iters", 0, "K", "iterations (as many as fit 0.25 s)", &b->iterations, 1, 1000000),
-        TOOL_TEXT("json", 0, "FILE", "write the results as JSON", &b->json),
+        TOOL_OUTPUT("json", 0, "FILE", "write the results as JSON", &b->json),
         TOOL_END,
     };
     tool_options_parse(argc, argv, options, about, NULL);

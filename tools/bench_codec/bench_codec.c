@@ -48,7 +48,7 @@ static void parse(settings *s, int argc, char **argv)
         TOOL_REAL("budget", 0, "E", "excess that is allowed (0.05)", &s->mean.error_budget, 1e-6, 1e3),
         TOOL_INT("steps", 0, "K", "calls to average over, new vectors each (3)", &s->steps, 1, 100000),
         TOOL_INT("seed", 0, "S", "of vectors and shared randomness (0)", &s->seed, 0, 2147483647),
-        TOOL_TEXT("json", 0, "FILE", "write the figures as JSON", &s->json),
+        TOOL_OUTPUT("json", 0, "FILE", "write the figures as JSON", &s->json),
         TOOL_END,
     };
     tool_options_parse(argc, argv, options, about, NULL);

@@ -57,7 +57,7 @@ static void parse(bench *b, int argc, char **argv)
         TOOL_CHOICE("backward", 0, "sleep|work", "what computes (sleep)", &b->backward, backward_names),
         TOOL_REAL("bucket-mb", 0, "X", "MiB in a bucket (25; the first and last 1)", &b->bucket_mb, 1e-6, 1e6),
         TOOL_INT("iters", 0, "K", "iterations (as many as fit 4 s)", &b->iterations, 1, 1000000),
-        TOOL_TEXT("json", 0, "FILE", "write the results as JSON", &b->json),
+        TOOL_OUTPUT("json", 0, "FILE", "write the results as JSON", &b->json),
         TOOL_END,
     };
     tool_options_parse(argc, argv, options, about, NULL);

@@ -170,7 +170,7 @@ int coset_tool_bench_kernels(int argc, char **argv)
         TOOL_CHOICE("level", 'l', "LEVEL", "one CPU level (default all that this machine has)", &b.set.level, levels),
         TOOL_SIZE("size", 'b', "SIZE", "bytes of the vector (default 4 B, and in L2, L3, DRAM)", &b.set.size),
         TOOL_INT("time", 't', "MS", "milliseconds for each measurement (default 60)", &b.set.budget_ms, 1, 60000),
-        TOOL_TEXT("json", 0, "FILE", "results as a JSON array, - for standard output", &b.set.json),
+        TOOL_OUTPUT("json", 0, "FILE", "results as a JSON array, - for standard output", &b.set.json),
         TOOL_END,
     };
     tool_options_parse(argc, argv, options,

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Options without a letter get keys beyond every character. */
 enum { KEY_HELP = 256, KEY_BASE = 257, MAX_OPTIONS = 64 };
@@ -66,6 +67,21 @@ static void set_real(const parse_state *s, const tool_option *o, const char *tex
     *(double *)o->value = v;
 }
 
+/* Looked at before the work, since it would be lost if the name was wrong. */
+static void set_output(const parse_state *s, const tool_option *o, const char *text)
+{
+    char folder[4096];
+    snprintf(folder, sizeof folder, "%s", text);
+    char *slash = strrchr(folder, '/');
+    if (slash)
+        slash[slash == folder] = 0;
+    const char *asked = access(text, F_OK) == 0 ? text : slash ? folder : ".";
+    if (!*text || (strcmp(text, "-") && access(asked, W_OK)))
+        tool_bad_input(s->name, "--%s=%s: cannot write there: %s", o->name, text,
+                       *text ? strerror(errno) : "the name is empty");
+    *(const char **)o->value = text;
+}
+
 static void set_choice(const parse_state *s, const tool_option *o, const char *text)
 {
     char list[512] = "";
@@ -90,6 +106,7 @@ static void set(const parse_state *s, const tool_option *o, const char *text)
         break;
     case TOOL_IS_REAL: set_real(s, o, text); break;
     case TOOL_IS_TEXT: *(const char **)o->value = text; break;
+    case TOOL_IS_OUTPUT: set_output(s, o, text); break;
     case TOOL_IS_CHOICE: set_choice(s, o, text); break;
     }
 }

@@ -23,7 +23,7 @@ typedef struct {
     int letter;        /* short name, 0 for none */
     const char *takes; /* what the value is called in --help; NULL for a flag */
     const char *text;  /* one line for --help, with the default */
-    enum { TOOL_IS_FLAG, TOOL_IS_INT, TOOL_IS_SIZE, TOOL_IS_REAL, TOOL_IS_TEXT, TOOL_IS_CHOICE } kind;
+    enum { TOOL_IS_FLAG, TOOL_IS_INT, TOOL_IS_SIZE, TOOL_IS_REAL, TOOL_IS_TEXT, TOOL_IS_OUTPUT, TOOL_IS_CHOICE } kind;
     void *value;
     double low, high; /* inclusive range of numbers */
     const char *const *choices;
@@ -31,12 +31,13 @@ typedef struct {
 
 /* clang-format off */
 /* Rows of the table: `value` points to a bool (set to true), an int, a size_t (K, M, G are powers of 1024), a double, a
- * string (points into argv), or one of the strings of `choices` (an array that ends with NULL). */
+ * string (points into argv), the name of a file that can be written ("-": standard output), or one of the strings of `choices` (an array that ends with NULL). */
 #define TOOL_FLAG(name, letter, text, value) {name, letter, NULL, text, TOOL_IS_FLAG, value, 0, 0, NULL}
 #define TOOL_INT(name, letter, takes, text, value, low, high) {name, letter, takes, text, TOOL_IS_INT, value, low, high, NULL}
 #define TOOL_SIZE(name, letter, takes, text, value) {name, letter, takes, text, TOOL_IS_SIZE, value, 0, 0, NULL}
 #define TOOL_REAL(name, letter, takes, text, value, low, high) {name, letter, takes, text, TOOL_IS_REAL, value, low, high, NULL}
 #define TOOL_TEXT(name, letter, takes, text, value) {name, letter, takes, text, TOOL_IS_TEXT, value, 0, 0, NULL}
+#define TOOL_OUTPUT(name, letter, takes, text, value) {name, letter, takes, text, TOOL_IS_OUTPUT, value, 0, 0, NULL}
 #define TOOL_CHOICE(name, letter, takes, text, value, choices) {name, letter, takes, text, TOOL_IS_CHOICE, value, 0, 0, choices}
 #define TOOL_END {NULL, 0, NULL, NULL, TOOL_IS_FLAG, NULL, 0, 0, NULL}
 /* clang-format on */

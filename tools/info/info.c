@@ -106,7 +106,7 @@ int tool_info(int argc, char **argv)
     const char *json = NULL, *ranks = NULL, *sizes = NULL;
     bool tuning = false;
     const tool_option options[] = {
-        TOOL_TEXT("json", 0, "FILE", "write the facts as JSON", &json),
+        TOOL_OUTPUT("json", 0, "FILE", "write the facts as JSON", &json),
         TOOL_FLAG("tuning", 0, "show instead which algorithm auto chooses for which vector, and why", &tuning),
         TOOL_TEXT("ranks", 0, "LIST", "with --tuning: numbers of ranks (default 2,4,8,16,64)", &ranks),
         TOOL_TEXT("sizes", 0, "LIST", "with --tuning: sizes of vectors (default 64,4K,64K,1M,16M,100M)", &sizes),

@@ -30,7 +30,7 @@ static int parse(settings *s, int argc, char **argv)
 {
     *s = (settings){.mean = COSET_MEAN_OPTIONS_INIT, .steps = 1};
     const tool_option options[] = {
-        TOOL_TEXT("output", 'o', "OUT.npy", "write the estimate", &s->out),
+        TOOL_OUTPUT("output", 'o', "OUT.npy", "write the estimate", &s->out),
         TOOL_TEXT("protocol", 0, "P", "sharded-star, star, tree, homomorphic, ... (sharded-star)", &s->mean.protocol),
         TOOL_TEXT("codec", 0, "C", "lattice, lattice:z, lattice:e8, lattice:entropy, none, eden, qsgd, ... (lattice)",
                   &s->mean.codec),
@@ -43,7 +43,7 @@ static int parse(settings *s, int argc, char **argv)
         TOOL_INT("steps", 0, "K", "estimates to average the figures over, statistics carried on (1)", &s->steps, 1,
                  1000000),
         TOOL_INT("seed", 0, "S", "of the shared randomness (0)", &s->seed, 0, 2147483647),
-        TOOL_TEXT("json", 0, "FILE", "write the figures as JSON", &s->json),
+        TOOL_OUTPUT("json", 0, "FILE", "write the figures as JSON", &s->json),
         TOOL_END,
     };
     int first = tool_options_parse(argc, argv, options, about, "+FILE...");

@@ -108,9 +108,9 @@ void settings_parse(train_settings *s, int argc, char **argv)
         TOOL_INT("seed", 0, "S", "of weights, split, shuffles and dither (1)", &s->seed, 0, 1000000000),
         TOOL_FLAG("check-weights", 0, "compare a hash of all weights between ranks at every step", &s->check_weights),
         TOOL_FLAG("compare", 0, "exact, lattice, EDEN and bf16 at the same seed", &s->compare),
-        TOOL_TEXT("plot", 0, "FILE", "loss over steps and over bytes as SVG (needs gnuplot)", &s->plot),
-        TOOL_TEXT("trace", 0, "FILE", "first 50 steps as a Chrome trace", &s->trace),
-        TOOL_TEXT("json", 0, "FILE", "write the results as JSON", &s->json),
+        TOOL_OUTPUT("plot", 0, "FILE", "loss over steps and over bytes as SVG (needs gnuplot)", &s->plot),
+        TOOL_OUTPUT("trace", 0, "FILE", "first 50 steps as a Chrome trace", &s->trace),
+        TOOL_OUTPUT("json", 0, "FILE", "write the results as JSON", &s->json),
         TOOL_END,
     };
     tool_options_parse(argc, argv, table, about, NULL);
