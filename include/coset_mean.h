@@ -68,7 +68,8 @@ typedef struct {
     size_t struct_size;
     const char *codec;    /* "lattice" (default: the planner chooses), "lattice:z", "lattice:e8", "lattice:entropy", "none",
                              or a baseline with its parameters, "qsgd:linf,bucket=512" (docs/codecs.md) */
-    const char *protocol; /* "sharded-star" (default), "star", "tree", "homomorphic", "robust", "sublinear" */
+    const char *protocol; /* "sharded-star" (default), "star", "tree", "homomorphic", "robust", "sublinear" (half a bit to one
+                             per coordinate for a known y; unbiased, but with an error of many y: for want of bits only) */
     double error_budget;  /* excess variance over s^2/n that is allowed; default 0.05 */
     double bits;          /* if > 0: bits per coordinate and phase instead of a budget (2 x bits over both phases; the split
                              is the planner's); for codecs and protocols without a planner, bits per coordinate */

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -19,10 +20,13 @@ static struct {
 static cst_log_level parse_level(const char *text)
 {
     static const char *const names[] = {"none", "warn", "info", "trace"};
-    for (int i = 0; text && i < 4; i++)
+    if (!text || !*text)
+        return CST_LOG_NONE;
+    for (int i = 0; i < 4; i++)
         if (!strcasecmp(text, names[i]))
             return (cst_log_level)i;
-    return text && *text ? CST_LOG_WARN : CST_LOG_NONE; /* a value we do not know: at least the warning about it */
+    dprintf(2, "coset: COSET_DEBUG=%s means nothing: none, warn, info or trace; taken for warn\n", text);
+    return CST_LOG_WARN;
 }
 
 static void expand(const char *pattern, char *out, size_t size)
@@ -58,6 +62,9 @@ static void open_sink(void)
     if (f) {
         sink.fd = dup(fileno(f));
         fclose(f);
+    } else {
+        dprintf(2, "coset: COSET_DEBUG_FILE: cannot write %s: %s; the log goes to standard error\n", path,
+                strerror(errno));
     }
 }
 
