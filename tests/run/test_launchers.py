@@ -37,7 +37,7 @@ class Launchers(unittest.TestCase):
     def check(self, outputs, size):
         text = "".join(outputs)
         for r in range(size):
-            self.assertIn(f"joined {r} of {size}\n", text)
+            self.assertIn(f"joined {r} of {size} over ", text)
         self.assertEqual(text.count("done"), size, text)
 
     def by_hand(self, size, variables):
