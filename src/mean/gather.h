@@ -28,7 +28,7 @@ typedef struct {
     const cst_stream_root *roots; /* per span */
     int rank;
     coset_dtype dtype;
-    bool last_asks;   /* what is asked for now must do: there is no round after the answers */
+    bool last_asks;   /* questions of this round are the last: their answers must do */
     cst_heard *heard; /* [block - first][sender] */
 } cst_listener;
 

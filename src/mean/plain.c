@@ -66,16 +66,6 @@ static void copy_elements(const coset_round *round, size_t begin, size_t end, ui
     }
 }
 
-static cst_frame_header header_of(const coset_round *round, int pass, int sender, int receiver)
-{
-    return (cst_frame_header){.kind = CST_FRAME_VECTOR,
-                              .round = (uint16_t)pass,
-                              .sender = (uint16_t)sender,
-                              .receiver = (uint16_t)receiver,
-                              .call = round->call,
-                              .agreement = round->agreement};
-}
-
 static coset_status plain_begin(coset_round *round)
 {
     plain *s = round->state = calloc(1, sizeof *s);
@@ -101,7 +91,7 @@ static void seal(const coset_round *round, int pass, int receiver, size_t count,
     const plain *s = state_of(round);
     size_t used = CST_BRIEF_HEADER + count * width_of(round);
     memset(frame + used, 0, s->bytes - used);
-    cst_frame_header h = header_of(round, pass, round->mean->rank, receiver);
+    cst_frame_header h = cst_vector_header(round, pass, round->mean->rank, receiver);
     cst_brief_seal(frame, &h, s->bytes);
 }
 
@@ -109,7 +99,7 @@ static coset_status open_frame(const coset_round *round, int pass, int sender, i
 {
     const plain *s = state_of(round);
     cst_reader body;
-    cst_frame_header want = header_of(round, pass, sender, receiver);
+    cst_frame_header want = cst_vector_header(round, pass, sender, receiver);
     coset_status status =
         cst_brief_open(s->recv + s->bytes * (size_t)sender, s->bytes, &want, &body, &round->mean->error);
     *elements = body.at;

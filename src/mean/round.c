@@ -176,6 +176,16 @@ static void copy_inputs(const coset_round *round)
     }
 }
 
+cst_frame_header cst_vector_header(const coset_round *round, int pass, int sender, int receiver)
+{
+    return (cst_frame_header){.kind = CST_FRAME_VECTOR,
+                              .round = (uint16_t)pass,
+                              .sender = (uint16_t)sender,
+                              .receiver = (uint16_t)receiver,
+                              .call = round->call,
+                              .agreement = round->agreement};
+}
+
 coset_status cst_hand_out(coset_round *round, coset_xfer *xfer, coset_xfer_kind kind, const void *send, void *recv,
                           size_t bytes, coset_dtype unit)
 {

@@ -4,6 +4,7 @@
  * past them. Whatever comes: an error or a result, never a read or write out of bounds, never a hang. The input chooses
  * protocol, codec, sizes, dtype and what is damaged.
  */
+#include "fuzz/header.h"
 #include "codec/wire.h"
 
 #include <coset_mean.h>
@@ -33,18 +34,7 @@ static void make_good(uint8_t *frame, size_t bytes)
         return;
     }
     cst_reader r = cst_reader_of(frame, bytes);
-    cst_take(&r, 5);
-    h.kind = cst_get8(&r);
-    h.round = cst_get16(&r);
-    h.sender = cst_get16(&r);
-    h.receiver = cst_get16(&r);
-    h.call = cst_get32(&r);
-    h.agreement = cst_get64(&r);
-    h.first_block = cst_get32(&r);
-    h.blocks = cst_get32(&r);
-    h.requests = cst_get32(&r);
-    h.error = cst_get16(&r);
-    h.corrected = cst_get16(&r);
+    h = fuzz_header(&r);
     h.payload = cst_get64(&r);
     h.used = cst_get64(&r);
     h.need_up = cst_get64(&r);

@@ -3,6 +3,7 @@
 
 #include "base/clock.h"
 #include "base/error.h"
+#include "transport/absent.h"
 #include "transport/agree.h"
 #include "transport/mpi/engine.h"
 #include "transport/mpi/oob.h"
@@ -331,50 +332,6 @@ static void idle(coset_transport *transport, int timeout_ms)
     }
 }
 
-static int no_fd(const coset_transport *transport)
-{
-    (void)transport;
-    return -1;
-}
-
-static coset_status no_arm(coset_transport *transport)
-{
-    (void)transport;
-    return COSET_ERR_UNSUPPORTED;
-}
-
-/* -------- no shared memory -------- */
-
-static void *control(const coset_transport *transport, int rank)
-{
-    (void)transport, (void)rank;
-    return NULL;
-}
-
-static coset_status alloc_segment(coset_transport *transport, const coset_oob *oob, size_t bytes, void **ptr,
-                                  coset_error *why)
-{
-    (void)transport, (void)oob, (void)bytes, (void)ptr;
-    return cst_fail(why, COSET_ERR_UNSUPPORTED, -1, "transport mpi maps no memory");
-}
-
-static coset_status release_segment(coset_transport *transport, const coset_oob *oob, void *ptr, coset_error *why)
-{
-    return alloc_segment(transport, oob, 0, &ptr, why);
-}
-
-static coset_location locate(const coset_transport *transport, const void *ptr, size_t bytes)
-{
-    (void)transport, (void)ptr, (void)bytes;
-    return (coset_location){COSET_LOC_NONE, 0, 0};
-}
-
-static void *map(coset_transport *transport, int peer, const coset_location *loc, size_t bytes)
-{
-    (void)transport, (void)peer, (void)loc, (void)bytes;
-    return NULL;
-}
-
 const coset_transport_ops cst_transport_mpi = {
     .struct_size = sizeof(coset_transport_ops),
     .abi = COSET_TRANSPORT_ABI,
@@ -390,15 +347,15 @@ const coset_transport_ops cst_transport_mpi = {
     .progress = progress,
     .idle = idle,
     .wake = wake,
-    .fd = no_fd,
-    .arm = no_arm,
+    .fd = cst_absent_fd,
+    .arm = cst_absent_arm,
     .announce = announce,
     .poll_notice = poll_notice,
-    .control = control,
-    .alloc = alloc_segment,
-    .release = release_segment,
-    .locate = locate,
-    .map = map,
+    .control = cst_absent_control,
+    .alloc = cst_absent_alloc,
+    .release = cst_absent_release,
+    .locate = cst_absent_locate,
+    .map = cst_absent_map,
     .get = NULL,
     .put = NULL,
 };

@@ -5,6 +5,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "net/socket.h"
+#include "transport/absent.h"
 #include "transport/tcp/engine.h"
 #include "transport/tcp/mesh.h"
 #include "transport/tcp/offer.h"
@@ -351,61 +352,6 @@ static int poll_notice(coset_transport *transport, coset_notice *out)
     return cst_watch_poll_notice(self_of(transport)->watch, out);
 }
 
-/* -------- no shared memory -------- */
-
-static void *control(const coset_transport *transport, int rank)
-{
-    (void)transport;
-    (void)rank;
-    return NULL;
-}
-
-static coset_status alloc_segment(coset_transport *transport, const coset_oob *oob, size_t bytes, void **ptr,
-                                  coset_error *why)
-{
-    (void)transport;
-    (void)oob;
-    (void)bytes;
-    (void)ptr;
-    return cst_fail(why, COSET_ERR_UNSUPPORTED, -1, "transport tcp maps no memory");
-}
-
-static coset_status release_segment(coset_transport *transport, const coset_oob *oob, void *ptr, coset_error *why)
-{
-    return alloc_segment(transport, oob, 0, &ptr, why);
-}
-
-static coset_location locate(const coset_transport *transport, const void *ptr, size_t bytes)
-{
-    (void)transport;
-    (void)ptr;
-    (void)bytes;
-    return (coset_location){COSET_LOC_NONE, 0, 0};
-}
-
-static void *map(coset_transport *transport, int peer, const coset_location *loc, size_t bytes)
-{
-    (void)transport;
-    (void)peer;
-    (void)loc;
-    (void)bytes;
-    return NULL;
-}
-
-static coset_status get(coset_transport *transport, int peer, const coset_location *from, size_t offset, void *to,
-                        size_t bytes)
-{
-    (void)transport, (void)peer, (void)from, (void)offset, (void)to, (void)bytes;
-    return COSET_ERR_UNSUPPORTED;
-}
-
-static coset_status put(coset_transport *transport, int peer, const coset_location *to, size_t offset, const void *from,
-                        size_t bytes)
-{
-    (void)transport, (void)peer, (void)to, (void)offset, (void)from, (void)bytes;
-    return COSET_ERR_UNSUPPORTED;
-}
-
 const coset_transport_ops cst_transport_tcp = {
     .struct_size = sizeof(coset_transport_ops),
     .abi = COSET_TRANSPORT_ABI,
@@ -425,11 +371,11 @@ const coset_transport_ops cst_transport_tcp = {
     .arm = arm,
     .announce = announce,
     .poll_notice = poll_notice,
-    .control = control,
-    .alloc = alloc_segment,
-    .release = release_segment,
-    .locate = locate,
-    .map = map,
-    .get = get,
-    .put = put,
+    .control = cst_absent_control,
+    .alloc = cst_absent_alloc,
+    .release = cst_absent_release,
+    .locate = cst_absent_locate,
+    .map = cst_absent_map,
+    .get = NULL,
+    .put = NULL,
 };

@@ -4,6 +4,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/flag.h"
+#include "transport/absent.h"
 #include "transport/threads/group.h"
 #include "transport/threads/memory.h"
 
@@ -236,18 +237,6 @@ static void cancel(coset_transport *t, coset_msg *msg)
     cst_channel_cancel(self_of(t)->channel, msg);
 }
 
-static int no_fd(const coset_transport *t)
-{
-    (void)t;
-    return -1;
-}
-
-static coset_status no_arm(coset_transport *t)
-{
-    (void)t;
-    return COSET_ERR_UNSUPPORTED;
-}
-
 static coset_status announce(coset_transport *transport, const coset_notice *notice)
 {
     threads *t = self_of(transport);
@@ -312,8 +301,8 @@ const coset_transport_ops cst_transport_threads = {
     .progress = progress,
     .idle = idle,
     .wake = wake,
-    .fd = no_fd,
-    .arm = no_arm,
+    .fd = cst_absent_fd,
+    .arm = cst_absent_arm,
     .announce = announce,
     .poll_notice = poll_notice,
     .control = control,
