@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import torch
 import torch.distributed as dist
+from rank_cases import run_cases
 from torch.nn.parallel import DistributedDataParallel
 
 import coset.torch
@@ -165,13 +166,4 @@ def case_nobody_is_blamed_who_only_ended_first() -> None:
 
 
 if __name__ == "__main__":
-    for name, case in [(n, c) for n, c in globals().items() if n.startswith("case_")]:
-        try:
-            case()
-        except BaseException as error:
-            print(f"{name} failed on rank {RANK}: {error!r}", file=sys.stderr, flush=True)
-            raise
-        dist.barrier()
-        if RANK == 0:
-            print(name, "passed", flush=True)
-    dist.destroy_process_group()
+    run_cases(globals())

@@ -5,6 +5,7 @@ import sys
 
 import torch
 import torch.distributed as dist
+from rank_cases import run_cases
 from torch.nn.parallel import DistributedDataParallel
 
 import coset.torch
@@ -406,16 +407,4 @@ def case_wrong_options() -> None:
 
 
 if __name__ == "__main__":
-    chosen = sys.argv[2:]  # words in the names of cases; all without
-    for name, case in [(n, c) for n, c in globals().items() if n.startswith("case_")]:
-        if chosen and not any(word in name for word in chosen):
-            continue
-        try:
-            case()
-        except BaseException as error:
-            print(f"{name} failed on rank {RANK}: {error!r}", file=sys.stderr, flush=True)
-            raise
-        dist.barrier()
-        if RANK == 0:
-            print(name, "passed", flush=True)
-    dist.destroy_process_group()
+    run_cases(globals(), sys.argv[2:])

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as dist
+from rank_cases import run_cases
 
 import coset
 import coset.torch
@@ -413,16 +414,4 @@ def case_ddp_replicas_are_identical() -> None:
 if __name__ == "__main__":
     if RANK == 0:
         print("over", dist.group.WORLD.comm.transport, flush=True)
-    chosen = sys.argv[1:]  # words in the names of cases; all without
-    for name, case in [(n, c) for n, c in globals().items() if n.startswith("case_")]:
-        if chosen and not any(word in name for word in chosen):
-            continue
-        try:
-            case()
-        except BaseException as error:
-            print(f"{name} failed on rank {RANK}: {error!r}", file=sys.stderr, flush=True)
-            raise
-        dist.barrier()
-        if RANK == 0:
-            print(name, "passed", flush=True)
-    dist.destroy_process_group()
+    run_cases(globals(), sys.argv[1:])

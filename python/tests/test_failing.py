@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks that fail, leave or are killed in the middle of training: the others are told which one, and why, in seconds."""
 import re
-from pathlib import Path
 
 import pytest
-from torchrun import passes, torchrun
+from torchrun import cases, passes, torchrun
 
 pytest.importorskip("torch")
-CASES = len(re.findall(r"^def case_", (Path(__file__).parent / "ranks_failing.py").read_text(), re.MULTILINE))
 
 
 @pytest.mark.parametrize("backend", ["gloo", "coset"])
 def test_a_rank_that_fails_or_leaves(backend):
     said = passes("ranks_failing.py", 3, backend)
-    assert said.count("passed") == CASES, said
+    assert said.count("passed") == cases("ranks_failing.py"), said
 
 
 @pytest.mark.parametrize("how", [("gloo", "hook"), ("gloo", "hook", "exit"), ("coset",), ("coset", "hook", "exit")])

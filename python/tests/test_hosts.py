@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from torchrun import cases
 
 pytest.importorskip("torch")
 HERE = Path(__file__).parent
@@ -34,8 +35,7 @@ def test_every_operation_between_two_hosts():
         ranks = start(h, "ranks_process_group.py")
         said = ended(ranks)
         assert [p.returncode for p in ranks] == [0, 0], said
-    assert "over tcp" in said[0] and said[0].count("passed") == len(
-        re.findall(r"^def case_", (HERE / "ranks_process_group.py").read_text(), re.MULTILINE))
+    assert "over tcp" in said[0] and said[0].count("passed") == cases("ranks_process_group.py")
 
 
 @pytest.mark.parametrize("backend", ["coset", "gloo"])

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def cases(script: str) -> int:
+    """How many case_ functions (rank_cases.py) the script has."""
+    return len(re.findall(r"^def case_", (HERE / script).read_text(), re.MULTILINE))
 
 
 def torchrun(script: str, ranks: int, *arguments: str, timeout: float = 200) -> subprocess.CompletedProcess[str]:
-    """--standalone takes a free port. The script lies beside this file or has an absolute path."""
+    """--standalone takes a free port. The script lies beside this file or has an absolute path. Each rank's output goes to a file of
+    its own, since lines that several processes write into one pipe may mix; stdout and stderr are these, in rank order, torchrun's
+    own words last."""
     env = os.environ | {"OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": "lo", "COSET_LATE_MS": "60000"}
-    return subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}",
-                           str(Path(__file__).parent / script), *arguments],
-                          env=env, timeout=timeout, capture_output=True, text=True, check=False)
+    with tempfile.TemporaryDirectory() as logs:
+        done = subprocess.run([sys.executable, "-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={ranks}",
+                               f"--log-dir={logs}", "--redirects=3", str(HERE / script), *arguments],
+                              env=env, timeout=timeout, capture_output=True, text=True, check=False)
+        for stream in ("stdout", "stderr"):
+            said = [file.read_text() for file in sorted(Path(logs).rglob(f"{stream}.log"))]
+            setattr(done, stream, "".join([*said, getattr(done, stream)]))
+    return done
 
 
 def passes(script: str, ranks: int, *arguments: str, timeout: float = 200) -> str:
