@@ -126,7 +126,7 @@ def used(pid):
 
 
 def files_are_written(folder):
-    trace, svg = folder / "trace.json", folder / "loss.svg"
+    trace, svg = folder / "trace.json", folder / "loss of two.svg"
     train("--model", "gpt", "--size", "tiny", "--steps", "20", "--trace", str(trace), "--bucket-mb", "0.01")
     events = [e for e in json.loads(trace.read_text())["traceEvents"] if e["ph"] == "X"]
     assert {e["pid"] for e in events} == {0, 1}
@@ -141,7 +141,9 @@ def files_are_written(folder):
     result = run("--steps", "20", "--plot", str(svg))
     if result.returncode == 2 and "gnuplot" in result.stderr:
         return
-    assert result.returncode == 0 and svg.read_text().lstrip().startswith("<?xml"), result.stderr
+    assert result.returncode == 0 and "warning" not in result.stderr, result.stderr
+    drawn = svg.read_text()
+    assert drawn.lstrip().startswith("<?xml") and drawn.count("<title>none</title>") == 2, "one curve a panel"
 
 
 def bad_input_is_one_line():

@@ -23,30 +23,39 @@ int plot_possible(void)
 /* A point is the mean of so many steps that a curve has at most this many points. */
 enum { MOST_POINTS = 400 };
 
-static void write_data(FILE *out, const plot_curve *c, int over_bytes)
+/* The named data of gnuplot that hold curve `i` over steps or over bytes. */
+static void write_name(FILE *out, size_t i, int over_bytes)
+{
+    fprintf(out, "$%s%zu", over_bytes ? "bytes" : "steps", i);
+}
+
+static void write_data(FILE *out, const plot_curve *c, size_t i, int over_bytes)
 {
     size_t width = (c->steps + MOST_POINTS - 1) / MOST_POINTS;
     double sent = 0;
+    write_name(out, i, over_bytes);
+    fprintf(out, " << end\n");
     for (size_t at = 0; at + width <= c->steps && width; at += width) {
         double loss = 0;
-        for (size_t i = at; i < at + width; i++) {
-            loss += c->loss[i] / (double)width;
-            sent += c->sent[i];
+        for (size_t s = at; s < at + width; s++) {
+            loss += c->loss[s] / (double)width;
+            sent += c->sent[s];
         }
         fprintf(out, "%.9g %.9g\n", over_bytes ? sent / 1e6 : (double)(at + width), loss);
     }
-    fprintf(out, "e\n");
+    fprintf(out, "end\n");
 }
 
 static void write_panel(FILE *out, const plot_curve *curves, size_t count, int over_bytes)
 {
     fprintf(out, "set xlabel '%s'\n%s\nplot ", over_bytes ? "megabytes sent by a rank" : "step",
             over_bytes ? "set logscale x" : "unset logscale x");
-    for (size_t i = 0; i < count; i++)
-        fprintf(out, "%s'-' with lines linewidth 2 title '%s'", i ? ", " : "", curves[i].label);
+    for (size_t i = 0; i < count; i++) {
+        fputs(i ? ", " : "", out);
+        write_name(out, i, over_bytes);
+        fprintf(out, " with lines linewidth 2 title '%s'", curves[i].label);
+    }
     fprintf(out, "\n");
-    for (size_t i = 0; i < count; i++)
-        write_data(out, &curves[i], over_bytes);
 }
 
 int plot_write(const char *command, const char *path, const plot_curve *curves, size_t count)
@@ -54,6 +63,11 @@ int plot_write(const char *command, const char *path, const plot_curve *curves, 
     signal(SIGPIPE, SIG_IGN); /* a gnuplot that gives up is an exit status, not our end */
     FILE *out = popen("gnuplot", "w");
     if (out) {
+        /* Before the panels: within a multiplot gnuplot 6 takes no data from its input. */
+        for (size_t i = 0; i < count; i++) {
+            write_data(out, &curves[i], i, 0);
+            write_data(out, &curves[i], i, 1);
+        }
         fprintf(out,
                 "set terminal svg size 800,900 background '#ffffff'\nset output '%s'\nset multiplot layout 2,1\n"
                 "set grid\nset ylabel 'training loss'\n",
