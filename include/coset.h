@@ -136,6 +136,12 @@ typedef struct {
 } coset_comm_options;
 #define COSET_COMM_OPTIONS_INIT {sizeof(coset_comm_options), 0, 0, 0, 0, 0, 0, 0, 0}
 
+/* Looks at all COSET_ variables that are set (docs/environment.md), also those that nothing in this process would read.
+ * fn (may be NULL) is called, before the call returns, with one line for each unknown name (status COSET_OK: it has no
+ * effect), and for the first value that means nothing; that one makes the call return COSET_ERR_ARGUMENT. The create calls
+ * look by themselves, and log unknown names. */
+coset_status coset_check_environment(void (*fn)(void *ctx, coset_status status, const char *line), void *ctx);
+
 /* The one primitive every bootstrap reduces to. `allgather` collects `bytes` from each rank into recv[size * bytes],
  * in rank order; it blocks until all have given theirs or timeout_ms has passed (COSET_ERR_LATE). It is used only
  * until the create call returns, always from the thread that called create. Wraps MPI_Allgather, a c10d Store, ... */

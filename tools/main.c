@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `coset`: finds the command that the words name, and runs it. */
 #include "command.h"
+#include "common/launch.h"
 
 #include <coset.h>
 #include <stdio.h>
@@ -20,6 +21,18 @@ static const tool_command *find(const tool_command *table, const char *name)
         if (!strcmp(c->name, name))
             return c;
     return NULL;
+}
+
+static void tell(void *ctx, coset_status status, const char *line)
+{
+    if (status || tool_launched_rank() <= 0) /* all ranks have the same unknown names: one tells */
+        fprintf(stderr, "%s: %s\n", (const char *)ctx, line);
+}
+
+/* Also variables that this command would not read: what means nothing here is a mistake in the next one. */
+static int run(const tool_command *c, int argc, char **argv)
+{
+    return coset_check_environment(tell, argv[0]) ? TOOL_USAGE : c->run(argc, argv);
 }
 
 /* argv[0] names this level ("coset", then "coset bench"). */
@@ -42,7 +55,7 @@ static int dispatch(const tool_command *table, int argc, char **argv)
     char full[128];
     snprintf(full, sizeof full, "%s %s", name, c->name);
     argv[1] = full;
-    return c->below ? dispatch(c->below, argc - 1, argv + 1) : c->run(argc - 1, argv + 1);
+    return c->below ? dispatch(c->below, argc - 1, argv + 1) : run(c, argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv)

@@ -6,6 +6,8 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,18 +83,35 @@ coset_status cst_env_int(const char *name, long low, long high, int *value, cose
     return COSET_OK;
 }
 
-static void warn_unknown(void)
+static bool is_known(const char *name, size_t length)
+{
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+        if (strlen(known[i]) == length && !strncmp(known[i], name, length))
+            return true;
+    return false;
+}
+
+void cst_env_unknown(void (*fn)(void *ctx, const char *line), void *ctx)
 {
     for (char **e = environ; e && *e; e++) {
-        if (strncmp(*e, "COSET_", 6))
-            continue;
         size_t length = strcspn(*e, "=");
-        size_t i = 0;
-        while (i < sizeof known / sizeof *known && (strlen(known[i]) != length || strncmp(known[i], *e, length)))
-            i++;
-        if (i == sizeof known / sizeof *known)
-            cst_log(CST_LOG_WARN, "unknown variable %.*s: it has no effect", (int)length, *e);
+        if (strncmp(*e, "COSET_", 6) || is_known(*e, length))
+            continue;
+        char line[160];
+        snprintf(line, sizeof line, "unknown variable %.*s: it has no effect", length < 100 ? (int)length : 100, *e);
+        fn(ctx, line);
     }
+}
+
+static void log_line(void *ctx, const char *line)
+{
+    (void)ctx;
+    cst_log(CST_LOG_WARN, "%s", line);
+}
+
+static void warn_unknown(void)
+{
+    cst_env_unknown(log_line, NULL);
 }
 
 void cst_env_warn_unknown(void)

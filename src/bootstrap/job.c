@@ -21,6 +21,8 @@ static const struct launcher {
     {"SLURM_PROCID", "SLURM_NTASKS", NULL, {"SLURM_JOB_ID", "SLURM_STEP_ID"}},
 };
 
+/* More is a mistake, not a job. */
+#define MOST_RANKS (1 << 20)
 /* Ports for Slurm jobs, below the range from which kernels give out ports by themselves. */
 #define SLURM_PORT_LOW 20000
 #define SLURM_PORTS    10000
@@ -71,9 +73,9 @@ static coset_status read_rank(cst_job *job, const struct launcher **launcher, co
         }
         if (!rank || !size)
             continue;
-        coset_status status = read_number(l->size, 1, 1 << 20, &job->size, why);
+        coset_status status = read_number(l->size, 1, MOST_RANKS, &job->size, why);
         if (!status)
-            status = read_number(l->rank, 0, 1 << 20, &job->rank, why);
+            status = read_number(l->rank, 0, MOST_RANKS, &job->rank, why);
         if (!status && job->rank >= job->size)
             status = cst_fail(why, COSET_ERR_ARGUMENT, -1, "%s=%d must be less than %s=%d", l->rank, job->rank, l->size,
                               job->size);
@@ -159,7 +161,7 @@ static coset_status meet_here(cst_job *job, const struct launcher *l, coset_erro
 {
     int local = -1;
     if (l->local_size && cst_env(l->local_size)) {
-        coset_status status = cst_env_int(l->local_size, 1, 1 << 20, &local, why);
+        coset_status status = cst_env_int(l->local_size, 1, MOST_RANKS, &local, why);
         if (status)
             return status;
     }
@@ -182,7 +184,22 @@ static bool all_here(const cst_job *job, const struct launcher *l)
 {
     const char *text = cst_env(l->local_size);
     long local;
-    return text && !cst_parse_long(text, 1, 1 << 20, &local) && local == job->size;
+    return text && !cst_parse_long(text, 1, MOST_RANKS, &local) && local == job->size;
+}
+
+coset_status cst_job_check_env(coset_error *why)
+{
+    const struct {
+        const char *name;
+        long low;
+    } numbers[] = {{"COSET_RANK", 0}, {"COSET_SIZE", 1}, {"COSET_LOCAL_RANK", 0}, {"COSET_LOCAL_SIZE", 1}};
+    int value;
+    coset_status status = COSET_OK;
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers && !status; i++)
+        status = cst_env_int(numbers[i].name, numbers[i].low, MOST_RANKS, &value, why);
+    const char *root = cst_env("COSET_ROOT");
+    cst_job unused;
+    return !status && root ? from_root(&unused, root, why) : status;
 }
 
 coset_status cst_job_from_env(cst_job *job, coset_error *why)

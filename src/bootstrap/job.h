@@ -18,6 +18,10 @@ typedef struct {
 /* ARGUMENT: a variable is missing or means nothing; the text names it and says what to set. */
 coset_status cst_job_from_env(cst_job *job, coset_error *why);
 
+/* ARGUMENT if one of our own variables that job_from_env may read is set and means nothing, whether or not this process
+ * meets the others by the environment. Variables of launchers are not looked at. */
+coset_status cst_job_check_env(coset_error *why);
+
 /* The first host of a Slurm node list: "a[03-10,12],b" -> "a03". Returns 0, or -1. */
 int cst_slurm_first_host(const char *list, char host[CST_HOST_TEXT]);
 #endif

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "comm/comm.h"
 #include "comm/spread.h"
+#include "transport/environment.h"
 #include "transport/registry.h"
 
 #include <stdio.h>
@@ -265,6 +266,8 @@ static coset_status join(coset_comm *c, const coset_oob *oob, const coset_transp
     }
     if (status == COSET_OK && plugin)
         status = check_plugin(plugin, &own);
+    if (status == COSET_OK)
+        status = cst_transport_check_env(&own);
     status = agree(oob, status, limit, &own);
     if (status == COSET_OK) {
         status = make_transport(c, oob, ops, all, &own);

@@ -111,16 +111,25 @@ static void list_names(const struct ifaddrs *list, char *out, size_t size)
     }
 }
 
+coset_status cst_iface_env(cst_iface_spec *out, coset_error *why)
+{
+    const char *text = cst_env(VARIABLE);
+    if (!text || !cst_iface_parse(text, out))
+        return COSET_OK;
+    return cst_fail(why, COSET_ERR_ARGUMENT, -1,
+                    VARIABLE "=%.80s: expected interfaces (eth,ib or =eth0 or ^docker), a network in CIDR form or an "
+                             "address",
+                    text);
+}
+
 coset_status cst_iface_addresses(cst_addr *out, int max, int *count, coset_error *why)
 {
     cst_iface_spec spec;
     const char *text = cst_env(VARIABLE);
     struct ifaddrs *list;
-    if (text && cst_iface_parse(text, &spec))
-        return cst_fail(
-            why, COSET_ERR_ARGUMENT, -1,
-            VARIABLE "=%.80s: expected interfaces (eth,ib or =eth0 or ^docker), a network in CIDR form or an address",
-            text);
+    coset_status wrong = cst_iface_env(&spec, why);
+    if (wrong)
+        return wrong;
     if (getifaddrs(&list))
         return cst_fail_errno(why, "getifaddrs");
     int n = take(list, text ? &spec : NULL, false, out, 0, max);

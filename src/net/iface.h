@@ -28,6 +28,8 @@ typedef struct {
 
 /* Returns 0, or -1 if the text has no meaning. */
 int cst_iface_parse(const char *text, cst_iface_spec *out);
+/* From COSET_IFNAME; *out is left alone if it is not set. ARGUMENT, naming the variable. */
+coset_status cst_iface_env(cst_iface_spec *out, coset_error *why);
 /* Does the specification take an address of this interface? */
 bool cst_iface_match(const cst_iface_spec *spec, const char *name, const cst_addr *addr);
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The coset command as a user types it: statuses, one-line errors, help, JSON."""
 import json
+import os
 import re
 import subprocess
 import sys
@@ -10,8 +11,9 @@ COSET = sys.argv[1]
 failures = []
 
 
-def run(*arguments):
-    return subprocess.run([COSET, *arguments], capture_output=True, text=True, timeout=60, check=False)
+def run(*arguments, **variables):
+    return subprocess.run([COSET, *arguments], capture_output=True, text=True, timeout=60, check=False,
+                          env=os.environ | variables)
 
 
 def expect(good, what, result):
@@ -53,6 +55,14 @@ def main():
     result = run("info", "--json", "-")
     facts = json.loads(result.stdout)
     expect(result.returncode == 0 and facts["version"] and facts["cpu"]["level"] and facts["transports"], "info", result)
+    for arguments in (["info"], ["run", "-n", "2", "--", "true"], ["bench", "kernels"]):
+        result = run(*arguments, COSET_SOCKETS="many")
+        expect(result.returncode == 2 and not result.stdout and result.stderr.count("\n") == 1 and
+               "COSET_SOCKETS=many" in result.stderr, f"{arguments}: a variable that means nothing", result)
+    for arguments in (["info"], ["run", "-n", "3", "--", COSET, "info"]):
+        result = run(*arguments, COSET_TRANPSORT="shm")
+        expected = 2 if arguments[0] == "run" else 1  # `run` itself, and of the ranks the first
+        expect(result.returncode == 0 and result.stderr.count("COSET_TRANPSORT") == expected, f"{arguments}: unknown", result)
     return 1 if failures else 0
 
 

@@ -30,20 +30,25 @@ static const char *const launchers[][2] = {
 };
 enum { LAUNCHERS = sizeof launchers / sizeof *launchers };
 
-/* The size that the outside launcher names, 0 if there is none. */
-static int launched_size(void)
+/* What the outside launcher says; size 0 if there is none. */
+typedef struct {
+    int rank, size;
+} place;
+
+static place launched(void)
 {
     for (int i = 0; i < LAUNCHERS; i++) {
         const char *rank = getenv(launchers[i][0]), *size = getenv(launchers[i][1]);
         if (rank && *rank && size && *size)
-            return atoi(size);
+            return (place){atoi(rank), atoi(size)};
     }
-    return 0;
+    return (place){0, 0};
 }
 
-bool tool_launched(void)
+int tool_launched_rank(void)
 {
-    return launched_size() > 0;
+    place p = launched();
+    return p.size > 0 ? p.rank : -1;
 }
 
 static coset_comm_options comm_options(const tool_launch *launch)
@@ -174,7 +179,7 @@ static int run_processes(const job *j, int size)
 int tool_launch_run(const char *command, const tool_launch *launch, int (*body)(tool_rank *rank, void *ctx), void *ctx)
 {
     job j = {command, launch, body, ctx, NULL};
-    int outside = launched_size();
+    int outside = launched().size;
     if (outside) {
         if (launch->ranks && launch->ranks != outside)
             tool_bad_input(command, "-n %d, but the launcher started %d ranks: leave out -n", launch->ranks, outside);

@@ -27,8 +27,8 @@ typedef struct {
     size_t shared_bytes;   /* for tool_rank.shared */
 } tool_launch;
 
-/* Whether an outside launcher has given this process a rank. */
-bool tool_launched(void);
+/* The rank that an outside launcher has given this process; -1 if none has. */
+int tool_launched_rank(void);
 
 /*
  * Runs body on every rank and returns the command's exit status: the first that is not 0. A rank that fails aborts the

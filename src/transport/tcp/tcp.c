@@ -161,6 +161,11 @@ static int spins_for(const coset_transport_config *config, int rank, int size)
     return local <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
 }
 
+coset_status cst_tcp_sockets_env(int *sockets, coset_error *why)
+{
+    return cst_env_int("COSET_SOCKETS", 1, MOST_SOCKETS, sockets, why);
+}
+
 static coset_status create(const coset_oob *oob, const coset_transport_config *config, coset_transport **out,
                            coset_error *why)
 {
@@ -168,7 +173,7 @@ static coset_status create(const coset_oob *oob, const coset_transport_config *c
     int sockets = 1;
     coset_error own = COSET_ERROR_INIT;
     /* a wrong value is told after the others have heard of it: zero agrees with none of them */
-    coset_status wrong = cst_env_int("COSET_SOCKETS", 1, MOST_SOCKETS, &sockets, &own);
+    coset_status wrong = cst_tcp_sockets_env(&sockets, &own);
     coset_status status = cst_mesh_connect(oob, config, wrong ? 0 : sockets, &fds, why);
     if (wrong) {
         cst_error_copy(why, &own);
