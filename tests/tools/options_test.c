@@ -113,6 +113,36 @@ static void options_end_at_the_first_word(void **state)
     assert_int_equal(v.first, 4);
 }
 
+static void what_was_asked_for_is_told(void **state)
+{
+    (void)state;
+    int steps = 0;
+    size_t min = 4;
+    double rate = 0.05;
+    const char *codec = NULL, *file = "a.json";
+    bool compare = false, plot = true;
+    const tool_option options[] = {
+        TOOL_INT("steps", 0, "K", "", &steps, 1, 9),
+        TOOL_SIZE("min", 0, "SIZE", "", &min),
+        TOOL_REAL("rate", 0, "R", "", &rate, 0, 1),
+        TOOL_TEXT("codec", 0, "C", "", &codec),
+        TOOL_OUTPUT("json", 0, "FILE", "", &file),
+        TOOL_FLAG("compare", 0, "", &compare),
+        TOOL_FLAG("plot", 0, "", &plot),
+        TOOL_END,
+    };
+    char text[200];
+    tool_options_text("coset test", options, text, sizeof text);
+    assert_string_equal(text, "coset test\nno --steps\n--min=4\n--rate=0.05\nno --codec\n--json\nno --compare\n--plot\n");
+    steps = 3;
+    codec = "eden";
+    compare = true;
+    tool_options_text("coset test", options, text, sizeof text);
+    assert_string_equal(text, "coset test\n--steps=3\n--min=4\n--rate=0.05\n--codec=eden\n--json\n--compare\n--plot\n");
+    tool_options_text("coset test", options, text, 20); /* too short: cut, not overrun */
+    assert_int_equal(strlen(text), 19);
+}
+
 static void bad_input_is_one_line_and_status_2(void **state)
 {
     (void)state;
@@ -159,7 +189,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_kind_is_stored),          cmocka_unit_test(nothing_given_keeps_the_defaults),
         cmocka_unit_test(options_end_at_the_first_word), cmocka_unit_test(bad_input_is_one_line_and_status_2),
-        cmocka_unit_test(help_names_every_option),
+        cmocka_unit_test(help_names_every_option),       cmocka_unit_test(what_was_asked_for_is_told),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

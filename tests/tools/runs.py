@@ -106,6 +106,20 @@ def bad_input_is_one_line():
         expect(result.returncode == 2 and result.stderr.count("\n") == 1, f"train {arguments}", result)
 
 
+def ranks_are_asked_for_the_same():
+    """Each rank of a launcher is a command line of its own."""
+    for command, same, option, words in (
+            ("train --model gpt --size tiny", "", "--steps $((3 + COSET_RANK))", "rank 0 has --steps=3, rank 1 --steps=4"),
+            ("train", "--epochs 1", "--seed $COSET_RANK", "rank 0 has --seed=0, rank 1 --seed=1"),
+            ("bench ddp", "--params 1000", "--iters $((5 + COSET_RANK))", "rank 0 has --iters=5, rank 1 --iters=6"),
+            ("bench allreduce", "-e 64", "$(test $COSET_RANK = 0 || echo --in-place)", "rank 0 has no --in-place, rank 1 --in-place"),
+            ("", "", "$(test $COSET_RANK = 0 && echo bench ddp || echo train)", "rank 0 has coset bench ddp, rank 1 coset train")):
+        line = f"exec '{COSET}' {command} {same} {option}"
+        result = run(COSET, "run", "-n", 2, "--", "sh", "-c", line, environment={"COSET_LATE_MS": "20000"})
+        expect(result.returncode == 2 and words in result.stderr and result.stderr.count("give all ranks the same") == 1 and
+               not result.stdout, line, result)
+
+
 def main():
     bench_is_right_everywhere()
     bench_takes_its_options()
@@ -113,6 +127,7 @@ def main():
     training_gives_the_same_bits()
     a_launcher_is_believed()
     bad_input_is_one_line()
+    ranks_are_asked_for_the_same()
     print(f"{len(failures)} failed")
     return 1 if failures else 0
 

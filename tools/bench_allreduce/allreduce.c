@@ -83,6 +83,7 @@ static void parse(bench *b, int argc, char **argv)
         TOOL_END,
     };
     tool_options_parse(argc, argv, options, about, NULL);
+    tool_options_text(argv[0], options, b->launch.asked, sizeof b->launch.asked);
     if (b->min > b->max)
         tool_bad_input(argv[0], "--min=%zu is above --max=%zu", b->min, b->max);
     b->dtype = (coset_dtype)index_of(dtype_names, b->dtype_name);

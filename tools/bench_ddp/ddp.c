@@ -61,6 +61,7 @@ static void parse(bench *b, int argc, char **argv)
         TOOL_END,
     };
     tool_options_parse(argc, argv, options, about, NULL);
+    tool_options_text(argv[0], options, b->launch.asked, sizeof b->launch.asked);
     if (b->params < b->layers)
         tool_bad_input(argv[0], "--params=%d is below --layers=%d: a layer needs an element", b->params, b->layers);
     const coset_mean_options mean = mean_options(b);

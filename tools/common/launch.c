@@ -2,6 +2,7 @@
 #include "common/launch.h"
 
 #include "command.h"
+#include "common/agree.h"
 #include "common/options.h"
 #include "common/stats.h"
 #include "common/supervise.h"
@@ -79,6 +80,12 @@ static int create_failed(const job *j, int rank, coset_status status, const cose
     return status == COSET_ERR_ARGUMENT || status == COSET_ERR_UNSUPPORTED ? TOOL_USAGE : TOOL_FAILED;
 }
 
+static int check_asked(const job *j, coset_comm *comm)
+{
+    const tool_rank r = {.command = j->command, .rank = coset_comm_rank(comm), .size = coset_comm_size(comm), .comm = comm};
+    return tool_agree(&r, j->launch->asked);
+}
+
 static int run_from_environment(const job *j, int rank_for_messages)
 {
     coset_comm_options options = comm_options(j->launch);
@@ -87,6 +94,11 @@ static int run_from_environment(const job *j, int rank_for_messages)
     coset_status status = coset_comm_create_env(&options, &comm, &why);
     if (status)
         return create_failed(j, rank_for_messages, status, &why);
+    int differ = check_asked(j, comm);
+    if (differ) {
+        coset_comm_destroy(comm); /* without abort: the others may still be comparing */
+        return differ;
+    }
     return run_rank(j, coset_comm_rank(comm), coset_comm_size(comm), comm, false);
 }
 

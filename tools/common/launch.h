@@ -8,7 +8,7 @@
 #include <coset.h>
 #include <stdbool.h>
 
-enum { TOOL_DEFAULT_RANKS = 2, TOOL_MAX_RANKS = 1024 };
+enum { TOOL_DEFAULT_RANKS = 2, TOOL_MAX_RANKS = 1024, TOOL_ASKED_BYTES = 1024 };
 
 /* What a rank of the command knows. */
 typedef struct {
@@ -25,6 +25,7 @@ typedef struct {
     const char *transport; /* NULL: the library's choice */
     const char *algorithm; /* NULL: the library's choice */
     size_t shared_bytes;   /* for tool_rank.shared */
+    char asked[TOOL_ASKED_BYTES]; /* by tool_options_text: compared between the ranks of an outside launcher (agree.h) */
 } tool_launch;
 
 /* The rank that an outside launcher has given this process; -1 if none has. */
@@ -33,7 +34,8 @@ int tool_launched_rank(void);
 /*
  * Runs body on every rank and returns the command's exit status: the first that is not 0. A rank that fails aborts the
  * communicator, so that the others do not wait for it; processes that do not end by themselves within 10 s get SIGTERM,
- * and SIGKILL 2 s later. Exits with 2 if `ranks` contradicts the outside launcher.
+ * and SIGKILL 2 s later. Exits with 2 if `ranks` contradicts the outside launcher; returns 2 on all ranks if they were
+ * asked for different things.
  */
 int tool_launch_run(const char *command, const tool_launch *launch, int (*body)(tool_rank *rank, void *ctx), void *ctx);
 

@@ -152,3 +152,31 @@ int tool_options_parse(int argc, char **argv, const tool_option *options, const 
     argp_parse(&parser, argc, argv, (mixed ? 0 : ARGP_IN_ORDER) | ARGP_NO_ERRS | ARGP_NO_HELP, NULL, &s);
     return s.first_positional;
 }
+
+/* The value as "=VALUE", "" for what has none; false if the option was not given and has no default. */
+static bool value_text(const tool_option *o, char *text, size_t size)
+{
+    text[0] = 0;
+    switch (o->kind) {
+    case TOOL_IS_FLAG: return *(bool *)o->value;
+    case TOOL_IS_INT: snprintf(text, size, "=%d", *(int *)o->value); return *(int *)o->value >= o->low;
+    case TOOL_IS_SIZE: snprintf(text, size, "=%zu", *(size_t *)o->value); return true;
+    case TOOL_IS_REAL: snprintf(text, size, "=%.12g", *(double *)o->value); return *(double *)o->value >= o->low;
+    case TOOL_IS_OUTPUT: return *(const char **)o->value != NULL;
+    case TOOL_IS_TEXT:
+    case TOOL_IS_CHOICE: break;
+    }
+    const char *value = *(const char **)o->value;
+    snprintf(text, size, "=%s", value ? value : "");
+    return value != NULL;
+}
+
+void tool_options_text(const char *command, const tool_option *options, char *text, size_t size)
+{
+    size_t used = (size_t)snprintf(text, size, "%s\n", command);
+    for (const tool_option *o = options; o->name && used < size; o++) {
+        char value[200];
+        bool given = value_text(o, value, sizeof value);
+        used += (size_t)snprintf(text + used, size - used, given ? "--%s%s\n" : "no --%s\n", o->name, value);
+    }
+}

@@ -49,6 +49,10 @@ typedef struct {
  */
 int tool_options_parse(int argc, char **argv, const tool_option *options, const char *about, const char *positional);
 
+/* What was asked for, for comparing ranks: `command`, then a line an option, "--steps=3" or "no --steps"; of outputs only
+ * whether they were given. What does not fit is left out. */
+void tool_options_text(const char *command, const tool_option *options, char *text, size_t size);
+
 /* Prints "NAME: message" as one line on standard error and exits with status 2. */
 void tool_bad_input(const char *name, const char *format, ...) __attribute__((format(printf, 2, 3), noreturn));
 

@@ -114,6 +114,7 @@ void settings_parse(train_settings *s, int argc, char **argv)
         TOOL_END,
     };
     tool_options_parse(argc, argv, table, about, NULL);
+    tool_options_text(argv[0], table, s->launch.asked, sizeof s->launch.asked);
     choose_model(s, argv[0]);
     check(s, argv[0]);
 }
