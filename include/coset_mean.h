@@ -163,15 +163,20 @@ coset_status coset_mean_last_error(const coset_mean *mean, coset_error *out);
  * inside the hosts and compressed between them: the vectors that are compressed are then the hosts' means, each rank of a
  * host taking its share of them, and the report counts the bits that this rank exchanges with other hosts. s^2 / n, and so
  * the meaning of error_budget, is the same for ranks that differ at random. link_gbps is that of a host. What is remembered
- * of the tensors lives as long as the communicator and is not saved. A communicator with an all-reduce algorithm other than
+ * of the tensors' shares lives as long as the communicator, and in saved states. A communicator with an all-reduce algorithm other than
  * auto and hier, or with rank_order, keeps the ranks' vectors apart instead. */
 coset_status coset_mean_allreduce(coset_mean *mean, const coset_span *spans, size_t nspans, coset_dtype dtype,
                                   coset_comm *comm, coset_mean_report *report);
 
-/* What is remembered of the tensors. save: *bytes is the room in buf on entry and what is needed on return; buf NULL only
- * asks. ARGUMENT if the room is too small or a round is under way. load replaces everything: CORRUPT or MISMATCH (other
- * options, size, seed or format) leaves it as it was. The same bytes fit all ranks. What a rank keeps for itself (a few
- * coordinates of the last mean, which steer its steps) is not among them. */
+/* What is remembered of the tensors, between calls. save: *bytes is the room in buf on entry and what is needed on return;
+ * buf NULL only asks. ARGUMENT if the room is too small or a round is under way. MEMORY. load replaces everything: CORRUPT,
+ * MISMATCH (other options, size, seed or format) or MEMORY leave it as it was.
+ *
+ * If every rank loads what it has saved itself, the job goes on bit for bit as if it had not been stopped. A state fits
+ * other ranks too, those of a job that never stopped included: all get the same bits and the same accuracy. They are those of the
+ * unstopped job if nothing in the state is a rank's own: how far its vector was from the last mean (of vectors near to each other
+ * compared to their length, as models are and gradients are not), and, where several ranks share a host, what is
+ * remembered of its share. link_gbps is taken from the state, since links are measured anew by each job. */
 coset_status coset_mean_save(const coset_mean *mean, void *buf, size_t *bytes);
 coset_status coset_mean_load(coset_mean *mean, const void *buf, size_t bytes);
 

@@ -64,6 +64,20 @@ static inline uint64_t cst_get64(cst_reader *r)
 {
     return cst_get(r, 8);
 }
+static inline float cst_get_f32(cst_reader *r)
+{
+    uint32_t bits = cst_get32(r);
+    float x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
+static inline double cst_get_f64(cst_reader *r)
+{
+    uint64_t bits = cst_get64(r);
+    double x;
+    memcpy(&x, &bits, sizeof x);
+    return x;
+}
 
 /* Room for n bytes, or NULL (and full). */
 static inline uint8_t *cst_room(cst_writer *w, size_t n)
@@ -82,6 +96,18 @@ static inline void cst_put(cst_writer *w, uint64_t v, int bytes)
         little[i] = (uint8_t)(v >> (8 * i));
     if (p)
         memcpy(p, little, (size_t)bytes);
+}
+static inline void cst_put_f32(cst_writer *w, float x)
+{
+    uint32_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    cst_put(w, bits, 4);
+}
+static inline void cst_put_f64(cst_writer *w, double x)
+{
+    uint64_t bits;
+    memcpy(&bits, &x, sizeof bits);
+    cst_put(w, bits, 8);
 }
 static inline void cst_put_bytes(cst_writer *w, const void *bytes, size_t n)
 {

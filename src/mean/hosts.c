@@ -22,6 +22,8 @@ struct cst_mean_hosts {
     /* Of one communicator: */
     uint64_t job;     /* which one */
     coset_mean *mean; /* among the hosts' ranks of the own place */
+    void *loaded;     /* saved form of the mean of a communicator to come; NULL: none */
+    size_t loaded_bytes;
 };
 
 bool cst_mean_hosts_possible(const coset_comm *c)
@@ -58,9 +60,53 @@ void cst_mean_hosts_destroy(cst_mean_hosts *h)
     if (!h)
         return;
     cst_mean_destroy(h->mean);
+    free(h->loaded);
     free(h->codec);
     free(h->protocol);
     free(h);
+}
+
+size_t cst_mean_hosts_saved(const cst_mean_hosts *h, void *out)
+{
+    size_t bytes = h ? h->loaded_bytes : 0;
+    if (bytes && out)
+        memcpy(out, h->loaded, bytes);
+    if (!h || h->loaded || !h->mean)
+        return bytes;
+    cst_mean_save(h->mean, NULL, &bytes);
+    if (out)
+        cst_mean_save(h->mean, out, &bytes);
+    return bytes;
+}
+
+coset_status cst_mean_hosts_load(cst_mean_hosts *h, double link_gbps, const void *saved, size_t bytes)
+{
+    void *copy = bytes ? malloc(bytes) : NULL;
+    if (bytes && !copy)
+        return COSET_ERR_MEMORY;
+    if (bytes)
+        memcpy(copy, saved, bytes);
+    free(h->loaded);
+    h->loaded = copy;
+    h->loaded_bytes = bytes;
+    cst_mean_destroy(h->mean);
+    h->mean = NULL;
+    if (link_gbps > 0)
+        h->options.link_gbps = link_gbps;
+    return COSET_OK;
+}
+
+/* A state of another place on the host, or of another number of hosts, is not for this mean. */
+static coset_status resume(cst_mean_hosts *h, coset_error *why)
+{
+    coset_status status = h->loaded ? cst_mean_load(h->mean, h->loaded, h->loaded_bytes) : COSET_OK;
+    free(h->loaded);
+    h->loaded = NULL;
+    h->loaded_bytes = 0;
+    if (status == COSET_OK || status == COSET_ERR_MISMATCH)
+        return COSET_OK;
+    cst_mean_last_error(h->mean, why);
+    return status;
 }
 
 /* The mean between hosts, made for this communicator. The ranks of a host share its link. */
@@ -76,7 +122,8 @@ static coset_status settle(cst_mean_hosts *h, coset_comm *c, coset_error *why)
     o.seed +=
         UINT64_C(0x9e3779b97f4a7c15) * (uint64_t)(c->nodes.local[c->rank] + 1); /* dither of its own for each share */
     o.link_gbps /= c->nodes.fewest;
-    return cst_mean_create(cross->rank, cross->size, &o, &h->mean, why);
+    coset_status status = cst_mean_create(cross->rank, cross->size, &o, &h->mean, why);
+    return status ? status : resume(h, why);
 }
 
 /* ---- shares ---- */

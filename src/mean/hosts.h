@@ -19,11 +19,19 @@
  * rank order asked for that keeps the ranks' vectors apart? */
 bool cst_mean_hosts_possible(const coset_comm *c);
 
-/* One mean, for one communicator at a time; the statistics of the tensors' shares live in it. */
+/* One mean, for one communicator at a time, or a saved one; the statistics of the tensors' shares live in it. */
 typedef struct cst_mean_hosts cst_mean_hosts;
 /* Keeps a copy of the options. NULL: no memory. */
 cst_mean_hosts *cst_mean_hosts_create(const coset_mean_options *options);
 void cst_mean_hosts_destroy(cst_mean_hosts *h);
+
+/* Bytes of the saved form of the mean between the hosts, written to `out` if that is not NULL; 0: there is none (h NULL,
+ * too). Only those ranks can load it that have the same place on their hosts: the others' begin anew, which all of a place
+ * do alike. */
+size_t cst_mean_hosts_saved(const cst_mean_hosts *h, void *out);
+/* Replaces it, none if `bytes` is 0, when the next communicator is seen. link_gbps > 0: the hosts' link from now on. MEMORY,
+ * which changes nothing. */
+coset_status cst_mean_hosts_load(cst_mean_hosts *h, double link_gbps, const void *saved, size_t bytes);
 
 /* Collective; blocking; the spans have been checked. Errors are told to all ranks. The report counts what this rank sends
  * to and receives from other hosts. */

@@ -20,7 +20,9 @@ struct coset_mean {
     const cst_protocol *protocol;
     cst_plan_options plan; /* `element` is filled in per call */
     uint64_t seed;
-    uint64_t agreement; /* hash of size and options */
+    uint64_t options;   /* hash of size and options, but for the speed of the link */
+    uint64_t agreement; /* hash of all of them */
+    double link_gbps;   /* COSET_OBJECTIVE_TIME: what the link carries, given or loaded; else 0 */
     uint32_t calls;
     int open; /* rounds under way */
     cst_track track;

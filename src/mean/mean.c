@@ -9,6 +9,7 @@
 #include "kernels/flush.h"
 #include "mean/internal.h"
 #include "mean/public.h"
+#include "mean/saved.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -85,17 +86,15 @@ double cst_mean_breakeven_gbps(int size)
 }
 
 /* Plain f32 or codes, and how many bits the quicker code for Z is worth per phase. */
-static coset_status choose_by_time(coset_mean *mean, const coset_mean_options *o, coset_error *why)
+static void choose_by_time(coset_mean *mean, double link_gbps)
 {
-    if (o->objective != COSET_OBJECTIVE_TIME)
-        return COSET_OK;
-    if (!(o->link_gbps > 0))
-        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "objective time needs link_gbps, what the link carries each way");
-    if (o->link_gbps >= cst_mean_breakeven_gbps(mean->size) && mean->protocol == &cst_sharded_star)
-        mean->protocol = &cst_plain;
-    double per_byte = 1e-9 / o->link_gbps;
+    bool quick = link_gbps >= cst_mean_breakeven_gbps(mean->size);
+    if (!mean->plan.exact && (mean->protocol == &cst_sharded_star || mean->protocol == &cst_plain))
+        mean->protocol = quick ? &cst_plain : &cst_sharded_star;
+    double per_byte = 1e-9 / link_gbps;
     mean->plan.rules.second_price = (codec_cost.e8_or_entropy - codec_cost.z) * 4 / (per_byte / 8) / 2;
-    return COSET_OK;
+    mean->link_gbps = link_gbps;
+    mean->agreement = cst_bytes_hash(&link_gbps, sizeof link_gbps, mean->options);
 }
 
 /* What the planner aims at, a little under what is allowed: statistics and steps are known to a few percent. */
@@ -103,7 +102,7 @@ static const double budget_used = 0.96;
 
 static uint64_t hash_options(const coset_mean *mean, const coset_mean_options *o, const char *codec)
 {
-    double numbers[] = {o->error_budget, o->bits, o->y, o->sigma, o->link_gbps, mean->size, o->objective, o->parameter};
+    double numbers[] = {o->error_budget, o->bits, o->y, o->sigma, mean->size, o->objective, o->parameter};
     uint64_t h = cst_bytes_hash(numbers, sizeof numbers, o->seed);
     h = cst_bytes_hash(codec, strlen(codec), h);
     return cst_bytes_hash(mean->protocol->name, strlen(mean->protocol->name), h);
@@ -131,10 +130,11 @@ static coset_status configure(coset_mean *mean, const coset_mean_options *o, cos
     mean->plan.beta = budget_used * budget;
     mean->plan.bits = 2 * o->bits;
     mean->seed = o->seed;
-    mean->agreement = hash_options(mean, o, codec);
-    status = choose_by_time(mean, o, why);
-    if (status)
-        return status;
+    mean->options = mean->agreement = hash_options(mean, o, codec);
+    if (o->objective == COSET_OBJECTIVE_TIME && !(o->link_gbps > 0))
+        return cst_fail(why, COSET_ERR_ARGUMENT, -1, "objective time needs link_gbps, what the link carries each way");
+    if (o->objective == COSET_OBJECTIVE_TIME)
+        choose_by_time(mean, o->link_gbps);
     if (mean->plan.exact && mean->protocol == &cst_sharded_star)
         mean->protocol = &cst_plain;
     return mean->protocol->configure ? mean->protocol->configure(mean, o, why) : COSET_OK;
@@ -202,13 +202,21 @@ coset_status cst_mean_last_error(const coset_mean *mean, coset_error *out)
 
 coset_status cst_mean_save(const coset_mean *mean, void *buf, size_t *bytes)
 {
-    size_t need = cst_track_bytes(&mean->track), room = *bytes;
+    size_t hosts = cst_mean_hosts_saved(mean->hosts, NULL), need = cst_saved_bytes(&mean->track, hosts), room = *bytes;
     *bytes = need;
     if (!buf)
         return COSET_OK;
     if (room < need || mean->open)
         return COSET_ERR_ARGUMENT;
-    return cst_track_save(&mean->track, mean->agreement, buf, need);
+    cst_saved with = {mean->options, mean->calls, mean->link_gbps, NULL, hosts};
+    uint8_t *between = hosts ? malloc(hosts) : NULL;
+    if (hosts && !between)
+        return COSET_ERR_MEMORY;
+    cst_mean_hosts_saved(mean->hosts, between);
+    with.hosts = between;
+    coset_status status = cst_saved_write(&mean->track, &with, buf, need);
+    free(between);
+    return status;
 }
 
 coset_status cst_mean_load(coset_mean *mean, const void *buf, size_t bytes)
@@ -216,5 +224,21 @@ coset_status cst_mean_load(coset_mean *mean, const void *buf, size_t bytes)
     cst_error_clear(&mean->error);
     if (mean->open)
         return cst_fail(&mean->error, COSET_ERR_ARGUMENT, -1, "a call is under way");
-    return cst_track_load(&mean->track, mean->agreement, buf, bytes, &mean->error);
+    cst_saved with = {.agreement = mean->options};
+    cst_track loaded = {0};
+    coset_status status = cst_saved_read(&loaded, &with, buf, bytes, &mean->error);
+    if (!status && (with.link_gbps > 0) != (mean->link_gbps > 0))
+        status = cst_fail(&mean->error, COSET_ERR_CORRUPT, -1, "the saved state is damaged");
+    if (!status && mean->hosts)
+        status = cst_mean_hosts_load(mean->hosts, with.link_gbps, with.hosts, with.hosts_bytes);
+    if (status) {
+        cst_track_free(&loaded);
+        return mean->error.status ? status : cst_fail(&mean->error, status, -1, "no memory for the saved state");
+    }
+    cst_track_free(&mean->track);
+    mean->track = loaded;
+    mean->calls = with.calls;
+    if (with.link_gbps > 0)
+        choose_by_time(mean, with.link_gbps);
+    return COSET_OK;
 }

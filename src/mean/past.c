@@ -69,3 +69,30 @@ void cst_past_keep(cst_past *past, const void *mean, size_t count, coset_dtype d
     }
     past->before = past->now;
 }
+
+size_t cst_past_bytes(const cst_past *past, size_t count)
+{
+    return past->last ? 8 + runs_of(count) * RUN * sizeof *past->last : 0;
+}
+
+void cst_past_write(const cst_past *past, size_t count, cst_writer *w)
+{
+    cst_put_f64(w, past->before);
+    for (size_t i = 0; i < runs_of(count) * RUN; i++)
+        cst_put_f32(w, past->last[i]);
+}
+
+coset_status cst_past_read(cst_past *past, size_t count, cst_reader *r)
+{
+    size_t values = runs_of(count) * RUN;
+    double before = cst_get_f64(r);
+    if (!values || !(before >= 0) || (size_t)(r->end - r->at) < 4 * values)
+        return COSET_ERR_CORRUPT;
+    past->last = malloc(values * sizeof *past->last);
+    if (!past->last)
+        return COSET_ERR_MEMORY;
+    for (size_t i = 0; i < values; i++)
+        past->last[i] = cst_get_f32(r);
+    past->before = before;
+    return COSET_OK;
+}

@@ -63,10 +63,4 @@ cst_margins cst_margins_of(bool model);
 void cst_margins_learn(cst_margins *margins, bool repaired, bool refined, bool light);
 /* Hash of what is remembered about one tensor. */
 uint64_t cst_tensor_hash(const cst_tensor *tensor, uint64_t seed);
-
-/* Bytes of the saved form (a frame of kind STATE; docs/wire-format.md), in order of ids. */
-size_t cst_track_bytes(const cst_track *track);
-coset_status cst_track_save(const cst_track *track, uint64_t agreement, uint8_t *out, size_t bytes);
-/* Replaces *track; untouched on failure. CORRUPT; MISMATCH if `agreement` differs; MEMORY. The bytes are untrusted. */
-coset_status cst_track_load(cst_track *track, uint64_t agreement, const uint8_t *in, size_t bytes, coset_error *why);
 #endif

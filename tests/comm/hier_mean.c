@@ -186,6 +186,32 @@ static int other_types(coset_comm *c, coset_mean *mean)
     return bad;
 }
 
+/* A mean that has loaded what another saved goes on as that one: the same bits, call after call. */
+static int goes_on(coset_comm *c, coset_mean *mean, const coset_mean_options *o)
+{
+    enum { N = 30000 };
+    float *x = malloc(3 * N * sizeof *x), *one = x + N, *two = one + N;
+    size_t bytes = 0;
+    coset_mean *other = NULL;
+    int bad = !x || coset_mean_create(coset_comm_rank(c), coset_comm_size(c), o, &other, NULL);
+    bad = bad || group_want(c, coset_mean_save(mean, NULL, &bytes), COSET_OK, "size of the state");
+    void *saved = malloc(bytes + 1);
+    bad = bad || !saved || group_want(c, coset_mean_save(mean, saved, &bytes), COSET_OK, "save") ||
+          group_want(c, coset_mean_load(other, saved, bytes), COSET_OK, "load");
+    for (int call = 0; call < 3 && !bad; call++) {
+        fill(x, N, coset_comm_rank(c) + call);
+        coset_span first = {2, x, one, N}, second = {2, x, two, N};
+        bad = group_want(c, coset_mean_allreduce(mean, &first, 1, COSET_F32, c, NULL), COSET_OK, "unstopped") ||
+              group_want(c, coset_mean_allreduce(other, &second, 1, COSET_F32, c, NULL), COSET_OK, "loaded");
+        if (!bad && memcmp(one, two, N * sizeof *x) != 0)
+            bad = group_fail(c, "call %d after loading has other bits", call);
+    }
+    coset_mean_destroy(other);
+    free(saved);
+    free(x);
+    return bad;
+}
+
 static int body(coset_comm *c, void *arg)
 {
     const kind *k = arg;
@@ -198,7 +224,8 @@ static int body(coset_comm *c, void *arg)
     o.seed = 7;
     if (group_want(c, coset_mean_create(coset_comm_rank(c), coset_comm_size(c), &o, &mean, NULL), COSET_OK, "create"))
         return 1;
-    int bad = accurate(c, mean) || (!k->apart && fewer_bits(c, mean)) || other_types(c, mean) || not_finite(c, mean);
+    int bad = accurate(c, mean) || (!k->apart && fewer_bits(c, mean)) || other_types(c, mean) || not_finite(c, mean) ||
+              goes_on(c, mean, &o);
     coset_mean_destroy(mean);
     return bad;
 }

@@ -2,7 +2,7 @@
 /* Hostile frames and saved states: whatever comes, an error or a meaning, never a read out of bounds. */
 #include "fuzz/header.h"
 #include "codec/wire.h"
-#include "mean/track.h"
+#include "mean/saved.h"
 
 #include <stdlib.h>
 
@@ -41,7 +41,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     look_at(data, size);
     cst_track track = {0};
-    cst_track_load(&track, 0, data, size, NULL);
+    cst_saved with = {0};
+    cst_saved_read(&track, &with, data, size, NULL);
     if (size >= CST_FRAME_HEADER) {
         uint8_t *copy = malloc(size);
         if (!copy)
@@ -49,7 +50,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         memcpy(copy, data, size);
         reseal(copy, size);
         look_at(copy, size);
-        cst_track_load(&track, 0, copy, size, NULL);
+        with.agreement = 0;
+        cst_saved_read(&track, &with, copy, size, NULL);
         free(copy);
     }
     cst_track_free(&track);

@@ -184,7 +184,8 @@ class Mean:
         return _report(out)
 
     def save(self) -> bytes:
-        """What is remembered of the tensors; the same on all ranks."""
+        """What is remembered of the tensors, for load on this rank: the job goes on bit for bit. It fits other ranks too,
+        which then make the same bits as each other, but perhaps not those of a job that was not stopped."""
         size = ffi.new("size_t *")
         self._check(lib.coset_mean_save(self._handle, ffi.NULL, size))
         room = ffi.new("char[]", max(size[0], 1))

@@ -272,11 +272,12 @@ class LatticeState:
                 "bits_per_coord_sent": totals.get("bits_sent", 0) / coords, **totals}
 
     def state_dict(self) -> dict[str, Any]:
-        """What has been learnt of the gradients; the same on all ranks. Between steps only."""
+        """What has been learnt of the gradients. Between steps only. For load_state_dict on this rank, which goes on bit for
+        bit; or on all of them, which is the same unless the gradients' mean exceeds their spread."""
         return {"size": self._engine.size, "mean": self._mean.save()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """All ranks load what one of them saved; the model and the options must be the same."""
+        """All ranks load, each what it saved or all what one did; the model and the options must be the same."""
         if state["size"] != self._engine.size:
             raise MismatchError(f"the state is of {state['size']} ranks, here are {self._engine.size}")
         self._mean.load(state["mean"])
