@@ -19,8 +19,8 @@ static void tell_unknown(void *ctx, const char *line)
 
 coset_status coset_check_environment(void (*fn)(void *ctx, coset_status status, const char *line), void *ctx)
 {
-    static coset_status (*const checks[])(coset_error *why) = {cst_cpu_check, cst_settings_check_env, cst_job_check_env,
-                                                               cst_transport_check_env};
+    static coset_status (*const checks[])(coset_error * why) = {cst_cpu_check, cst_settings_check_env,
+                                                                cst_job_check_env, cst_transport_check_env};
     listener l = {fn, ctx};
     coset_status status = COSET_OK;
     if (fn)

@@ -79,11 +79,11 @@ static void test_every_variable_is_looked_at(void **state)
 {
     (void)state;
     static const char *const bad[][2] = {
-        {"COSET_ALGO", "abacus"},       {"COSET_CPU", "sse9"},       {"COSET_DEAD_MS", "1"},
-        {"COSET_FAULT", "do=nonsense"}, {"COSET_IFNAME", "eth0,,"},  {"COSET_LATE_MS", "soon"},
-        {"COSET_LOCAL_RANK", "-1"},     {"COSET_LOCAL_SIZE", "0"},   {"COSET_PORT_RANGE", "9-1"},
-        {"COSET_PROGRESS", "slow"},     {"COSET_RANK", "first"},     {"COSET_RANK_ORDER", "yes"},
-        {"COSET_ROOT", "here"},         {"COSET_SHM_METHOD", "cat"}, {"COSET_SIZE", "0"},
+        {"COSET_ALGO", "abacus"},       {"COSET_CPU", "sse9"},         {"COSET_DEAD_MS", "1"},
+        {"COSET_FAULT", "do=nonsense"}, {"COSET_IFNAME", "eth0,,"},    {"COSET_LATE_MS", "soon"},
+        {"COSET_LOCAL_RANK", "-1"},     {"COSET_LOCAL_SIZE", "0"},     {"COSET_PORT_RANGE", "9-1"},
+        {"COSET_PROGRESS", "slow"},     {"COSET_RANK", "first"},       {"COSET_RANK_ORDER", "yes"},
+        {"COSET_ROOT", "here"},         {"COSET_SHM_METHOD", "cat"},   {"COSET_SIZE", "0"},
         {"COSET_SOCKETS", "17"},        {"COSET_TRANSPORT", "pigeon"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {

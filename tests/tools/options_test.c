@@ -133,7 +133,8 @@ static void what_was_asked_for_is_told(void **state)
     };
     char text[200];
     tool_options_text("coset test", options, text, sizeof text);
-    assert_string_equal(text, "coset test\nno --steps\n--min=4\n--rate=0.05\nno --codec\n--json\nno --compare\n--plot\n");
+    assert_string_equal(text,
+                        "coset test\nno --steps\n--min=4\n--rate=0.05\nno --codec\n--json\nno --compare\n--plot\n");
     steps = 3;
     codec = "eden";
     compare = true;

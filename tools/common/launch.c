@@ -82,7 +82,8 @@ static int create_failed(const job *j, int rank, coset_status status, const cose
 
 static int check_asked(const job *j, coset_comm *comm)
 {
-    const tool_rank r = {.command = j->command, .rank = coset_comm_rank(comm), .size = coset_comm_size(comm), .comm = comm};
+    const tool_rank r = {
+        .command = j->command, .rank = coset_comm_rank(comm), .size = coset_comm_size(comm), .comm = comm};
     return tool_agree(&r, j->launch->asked);
 }
 

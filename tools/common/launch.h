@@ -25,7 +25,8 @@ typedef struct {
     const char *transport; /* NULL: the library's choice */
     const char *algorithm; /* NULL: the library's choice */
     size_t shared_bytes;   /* for tool_rank.shared */
-    char asked[TOOL_ASKED_BYTES]; /* by tool_options_text: compared between the ranks of an outside launcher (agree.h) */
+    char
+        asked[TOOL_ASKED_BYTES]; /* by tool_options_text: compared between the ranks of an outside launcher (agree.h) */
 } tool_launch;
 
 /* The rank that an outside launcher has given this process; -1 if none has. */
