@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The parameters of a reducer: a copy of what the caller registered, found by id, and agreed between the ranks. */
+/* The parameters of a reducer: a copy of what the caller registered, found by id. */
 #ifndef CST_DDP_PARAMS_H
 #define CST_DDP_PARAMS_H
 #include <coset_ddp.h>
@@ -20,6 +20,4 @@ void cst_params_free(cst_params *p);
 size_t cst_params_find(const cst_params *p, uint64_t id);
 /* "layer1.weight (id 7)". Returns text. */
 const char *cst_param_label(const coset_param *param, char *text, size_t size);
-/* Collective: MISMATCH on every rank, naming two ranks and their values, if the lists or `options_hash` differ. */
-coset_status cst_params_agree(const cst_params *p, uint64_t options_hash, coset_comm *comm, coset_error *why);
 #endif

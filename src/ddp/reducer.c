@@ -4,10 +4,12 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fork.h"
+#include "base/hash.h"
 #include "comm/comm.h"
 #include "ddp/agree.h"
 #include "ddp/inspect.h"
 #include "ddp/link.h"
+#include "ddp/same.h"
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -68,12 +70,16 @@ static coset_status settle(cst_ddp_settings *s, const coset_ddp_options *options
     return COSET_OK;
 }
 
-static uint64_t settings_hash(const cst_ddp_settings *s)
+static void settings_numbers(const cst_ddp_settings *s, uint64_t option[CST_SAME_OPTIONS])
 {
-    uint64_t h = s->caps.bucket_bytes * 31 + s->caps.first_bytes * 17 + s->caps.last_bytes;
-    for (size_t i = 0; i < s->caps.nlist; i++)
-        h = h * 1099511628211u + s->caps.list[i];
-    return h * 8 + (uint64_t)(s->allow_unused * 4 + s->keep_order * 2 + s->compress);
+    const cst_bucket_caps *caps = &s->caps;
+    option[CST_SAME_BUCKET_BYTES] = caps->bucket_bytes;
+    option[CST_SAME_FIRST_BYTES] = caps->first_bytes;
+    option[CST_SAME_LAST_BYTES] = caps->last_bytes;
+    option[CST_SAME_CAPS] = caps->nlist ? cst_hash64(0, caps->list, caps->nlist * sizeof *caps->list) : 0;
+    option[CST_SAME_ALLOW_UNUSED] = (uint64_t)s->allow_unused;
+    option[CST_SAME_KEEP_ORDER] = (uint64_t)s->keep_order;
+    option[CST_SAME_MEAN] = (uint64_t)s->compress;
 }
 
 static size_t *reverse_order(size_t n)
@@ -191,12 +197,13 @@ static coset_status build(coset_ddp *d, coset_comm *comm, const coset_ddp_option
     coset_status status = settle(&d->settings, options, why);
     if (status == COSET_OK)
         status = cst_params_copy(&d->params, params, nparams, why);
-    /* every rank must come to the collective calls below, or the others would wait: a wrong argument is told by hash */
+    /* every rank must come to the collective calls below, or the others would wait */
     coset_status split = coset_comm_split(comm, 0, coset_comm_rank(comm), &d->comm);
     if (split != COSET_OK)
         return cst_fail(why, split, -1, "coset_comm_split: %s", coset_strerror(split));
-    uint64_t hash = status == COSET_OK ? settings_hash(&d->settings) : UINT64_MAX;
-    coset_status agreed = cst_params_agree(&d->params, hash, d->comm, status == COSET_OK ? why : NULL);
+    uint64_t option[CST_SAME_OPTIONS];
+    settings_numbers(&d->settings, option);
+    coset_status agreed = cst_ddp_same(&d->params, option, status == COSET_OK ? NULL : why->text, d->comm, why);
     if (status == COSET_OK)
         status = agreed;
     if (status == COSET_OK && d->settings.compress)

@@ -384,8 +384,15 @@ static int run_misuse(const char *transport)
 static int disagree(coset_comm *c, void *arg)
 {
     int variant = *(int *)arg, odd = coset_comm_rank(c) == 1;
-    static const char *const says[] = {"30000 elements on rank 0, 30001", "is f32 on rank 0, f64 on rank 1",
-                                       "12 parameters, rank 1 has 11", "options"};
+    static const char *const says[] = {"30000 elements on rank 0, 30001",
+                                       "is f32 on rank 0, f64 on rank 1",
+                                       "12 parameters, rank 1 has 11",
+                                       "option bucket_bytes is 26214400 on rank 0, 12345 on rank 1",
+                                       "option mean is NULL on rank 0 and given on rank 1",
+                                       "option caps",
+                                       "two parameters have the id"};
+    const coset_mean_options mean = COSET_MEAN_OPTIONS_INIT;
+    const size_t cap = 4096;
     coset_param p[PARAMS];
     coset_ddp *d = NULL;
     coset_ddp_options o = COSET_DDP_OPTIONS_INIT;
@@ -396,8 +403,17 @@ static int disagree(coset_comm *c, void *arg)
         p[6].dtype = COSET_F64;
     if (odd && variant == 3)
         o.bucket_bytes = 12345;
+    if (odd && variant == 4)
+        o.mean = &mean;
+    if (odd && variant == 5) {
+        o.caps = &cap;
+        o.ncaps = 1;
+    }
+    if (odd && variant == 6) /* a mistake of one rank: the others hear of it */
+        p[6].id = p[7].id;
     size_t n = odd && variant == 2 ? PARAMS - 1 : PARAMS;
-    if (group_want(c, coset_ddp_create(c, &o, p, n, &d), COSET_ERR_MISMATCH, "create with different lists"))
+    coset_status expected = odd && variant == 6 ? COSET_ERR_ARGUMENT : COSET_ERR_MISMATCH;
+    if (group_want(c, coset_ddp_create(c, &o, p, n, &d), expected, "create with different lists"))
         return 1;
     coset_error e = COSET_ERROR_INIT;
     coset_last_error(c, &e);
@@ -410,7 +426,7 @@ static int disagree(coset_comm *c, void *arg)
 static int run_disagree(const char *transport)
 {
     int bad = 0;
-    for (int variant = 0; variant < 4; variant++) {
+    for (int variant = 0; variant < 7; variant++) {
         group g = GROUP(transport, 3);
         int failed = group_run(&g, disagree, &variant);
         if (failed)

@@ -210,7 +210,7 @@ static int get_buffers(const bench *b, tool_rank *rank, void *buffers[2])
     size_t bytes = b->max ? b->max : 1;
     for (int i = 0; i < (b->in_place ? 1 : 2); i++) {
         if (ours && coset_alloc(rank->comm, bytes, &buffers[i]))
-            return tool_rank_failed(rank, "coset_alloc");
+            return tool_rank_failed(rank, "getting buffers");
         if (!ours && !(buffers[i] = ordinary_memory(bytes))) {
             fprintf(stderr, "%s: rank %d: no memory for %zu bytes\n", rank->command, rank->rank, bytes);
             return TOOL_FAILED;

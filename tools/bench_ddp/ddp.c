@@ -145,7 +145,7 @@ static int measure_reducer(const bench *b, tool_rank *rank, size_t *counts, cose
                    .backward_s = b->backward_ms / 1e3,
                    .iterations = b->iterations};
     if (coset_ddp_create(rank->comm, &options, params, m.layers, &m.ddp))
-        return tool_rank_failed(rank, "coset_ddp_create");
+        return tool_rank_failed(rank, "making the reducer");
     ddp_figures f;
     int status = ddp_measure(&m, &f);
     coset_ddp_destroy(m.ddp);

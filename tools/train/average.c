@@ -89,7 +89,7 @@ static int create_reducer(averager *a, const coset_param *params)
     options.mean = a->half || !strcmp(s->codec, "none") ? NULL : &mean;
     tool_bucket_sizes(s->bucket_mb, &options);
     if (coset_ddp_create(a->rank->comm, &options, params, (size_t)a->learner->model->params, &a->ddp))
-        return tool_rank_failed(a->rank, "coset_ddp_create");
+        return tool_rank_failed(a->rank, "making the reducer");
     return TOOL_OK;
 }
 
