@@ -4,11 +4,14 @@
  * operation, its time the maximum over ranks; the figure is the median over iterations, warm-up apart.
  *
  * usage: mpirun -np N allreduce_mpi [-o] [-r] [-s SECONDS] BYTES...
- *   -o  out of place (default: in place)     -r  rewrite the input and read the result between operations
+ *   -o  out of place (default: in place)     -r  write the input before and read the result after each operation, with
+ *   the functions of `coset bench allreduce`, and time the cycle of the three as well
  *   -s  time per size (default 0.3 s)
  * Compiled with WITH_COSET it is coset's all-reduce that is timed, on a communicator from MPI's.
- * Prints one CSV line per size: peer tag ($TAG), ranks, bytes, in|out, iterations, p50 us, p90 us, cycle us, ok|WRONG
+ * Prints one CSV line per size: peer tag ($TAG), ranks, bytes, in|out, iterations, p50 us, p90 us, cycle p50 us, ok|WRONG
  */
+#include "bench_allreduce/pattern.h"
+
 #ifdef WITH_COSET
 #include <coset_mpi.h>
 #endif
@@ -25,6 +28,7 @@ typedef struct {
 typedef struct {
     float *send, *recv;
     int n;
+    pattern input;
 } buffers;
 
 static int by_value(const void *a, const void *b)
@@ -77,24 +81,23 @@ static void reduce_once(const options *o, const buffers *b)
 #endif
 
 /* What training does between two operations: new input, and the result is looked at. */
-static float touch(const options *o, const buffers *b)
+static void write_input(const options *o, const buffers *b)
 {
-    float sum = 0;
-    for (int i = 0; i < b->n; i += 16)
-        sum += b->recv[i];
-    memset(o->out_of_place ? b->send : b->recv, 0, (size_t)b->n * sizeof(float));
-    return sum;
+    pattern_write(&b->input, o->out_of_place ? b->send : b->recv, (size_t)b->n);
+}
+
+static void read_result(const options *o, const buffers *b)
+{
+    (void)o;
+    pattern_read(b->recv, (size_t)b->n * sizeof(float));
 }
 
 static int wrong(const options *o, const buffers *b)
 {
-    int bad = 0, all;
-    float *input = o->out_of_place ? b->send : b->recv;
-    for (int i = 0; i < b->n; i++)
-        input[i] = (float)(i % 97 + o->rank);
+    pattern expected = pattern_of_result(COSET_F32, COSET_SUM, o->size);
+    write_input(o, b);
     reduce_once(o, b);
-    for (int i = 0; i < b->n; i++)
-        bad |= b->recv[i] != (float)(o->size * (i % 97) + o->size * (o->size - 1) / 2);
+    int all, bad = pattern_wrong(&expected, b->recv, (size_t)b->n) != 0;
     MPI_Allreduce(&bad, &all, 1, MPI_INT, MPI_LOR, MPI_COMM_WORLD);
     memset(b->send, 0, (size_t)b->n * sizeof(float));
     memset(b->recv, 0, (size_t)b->n * sizeof(float));
@@ -113,42 +116,50 @@ static int iterations_for(const options *o, const buffers *b, size_t bytes)
     return n;
 }
 
+static void cycle(const options *o, const buffers *b)
+{
+    write_input(o, b);
+    reduce_once(o, b);
+    read_result(o, b);
+}
+
+/* took[i] = the time of iteration i, maximum over ranks: on rank 0, in ascending order. */
+static void run_loop(const options *o, const buffers *b, void (*timed)(const options *, const buffers *), double *took,
+                     int n)
+{
+    for (int i = 0; i < n; i++) {
+        if (o->rewrite && timed == reduce_once)
+            write_input(o, b);
+        MPI_Barrier(MPI_COMM_WORLD);
+        double begin = MPI_Wtime();
+        timed(o, b);
+        took[i] = MPI_Wtime() - begin;
+        if (o->rewrite && timed == reduce_once)
+            read_result(o, b);
+    }
+    MPI_Reduce(o->rank ? took : MPI_IN_PLACE, took, n, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    qsort(took, (size_t)n, sizeof *took, by_value);
+}
+
 static void measure(const options *o, size_t bytes)
 {
-    volatile float sink = 0;
-    buffers b = {.n = (int)(bytes / sizeof(float))};
+    buffers b = {.n = (int)(bytes / sizeof(float)), .input = pattern_of_rank(COSET_F32, COSET_SUM, o->rank)};
     size_t room = (bytes + 8191) & ~(size_t)4095;
     b.send = aligned_alloc(4096, room);
     b.recv = aligned_alloc(4096, room);
     int bad = wrong(o, &b), n = iterations_for(o, &b, bytes);
-    double *took = calloc((size_t)n, sizeof *took), *worst = calloc((size_t)n, sizeof *worst);
-    for (int i = 0; i < n; i++) {
-        if (o->rewrite)
-            sink += touch(o, &b);
-        MPI_Barrier(MPI_COMM_WORLD);
-        double begin = MPI_Wtime();
-        reduce_once(o, &b);
-        took[i] = MPI_Wtime() - begin;
-    }
-    MPI_Barrier(MPI_COMM_WORLD);
-    double begin = MPI_Wtime();
-    for (int i = 0; i < n; i++) {
-        if (o->rewrite)
-            sink += touch(o, &b);
-        reduce_once(o, &b);
-    }
-    double cycle = (MPI_Wtime() - begin) / n, slowest;
-    MPI_Reduce(&cycle, &slowest, 1, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
-    MPI_Reduce(took, worst, n, MPI_DOUBLE, MPI_MAX, 0, MPI_COMM_WORLD);
+    double *took = calloc((size_t)n, sizeof *took), *cycles = calloc((size_t)n, sizeof *cycles);
+    run_loop(o, &b, reduce_once, took, n);
+    if (o->rewrite)
+        run_loop(o, &b, cycle, cycles, n);
     if (!o->rank) {
-        qsort(worst, (size_t)n, sizeof *worst, by_value);
         const char *tag = getenv("TAG");
         printf("%s,%d,%zu,%s,%d,%.3f,%.3f,%.3f,%s\n", tag ? tag : "mpi", o->size, bytes, o->out_of_place ? "out" : "in",
-               n, worst[n / 2] * 1e6, worst[n * 9 / 10] * 1e6, slowest * 1e6, bad ? "WRONG" : "ok");
+               n, took[n / 2] * 1e6, took[n * 9 / 10] * 1e6, cycles[n / 2] * 1e6, bad ? "WRONG" : "ok");
         fflush(stdout);
     }
     free(took);
-    free(worst);
+    free(cycles);
     free(b.send);
     free(b.recv);
 }

@@ -35,8 +35,10 @@ def build(kind, with_coset=False):
     BUILD.mkdir(parents=True, exist_ok=True)
     program = BUILD / f"allreduce_{kind}{'_coset' if with_coset else ''}"
     lib = ROOT / "build/release/lib"
-    coset = ["-DWITH_COSET", f"-I{ROOT}/include", f"-L{lib}", f"-Wl,-rpath,{lib}", f"-lcoset-mpi-{kind}", "-lcoset"]
-    subprocess.run([compiler, "-O2", "-o", program, ROOT / "bench/peers/allreduce_mpi.c", *(coset if with_coset else [])], check=True)
+    sources = [ROOT / "bench/peers/allreduce_mpi.c", ROOT / "tools/bench_allreduce/pattern.c"]
+    coset = ["-DWITH_COSET", f"-lcoset-mpi-{kind}"] if with_coset else []
+    subprocess.run([compiler, "-O2", f"-I{ROOT}/include", f"-I{ROOT}/tools", "-o", program, *sources, f"-L{lib}", f"-Wl,-rpath,{lib}",
+                    *coset, "-lcoset", "-lm"], check=True)
     return program
 
 

@@ -124,6 +124,24 @@ void pattern_write(const pattern *p, void *to, size_t count)
     }
 }
 
+void pattern_read(const void *from, size_t bytes)
+{
+    const unsigned char *p = from;
+    uint64_t sums[8] = {0};
+    size_t i = 0;
+    for (; i + sizeof sums <= bytes; i += sizeof sums)
+        for (int k = 0; k < 8; k++) {
+            uint64_t word;
+            memcpy(&word, p + i + (size_t)k * sizeof word, sizeof word);
+            sums[k] ^= word;
+        }
+    for (; i < bytes; i++)
+        sums[0] += p[i];
+    for (int k = 1; k < 8; k++)
+        sums[0] ^= sums[k];
+    __asm__ volatile("" : : "r"(sums[0])); /* the reading must not be optimised away */
+}
+
 size_t pattern_wrong(const pattern *p, const void *from, size_t count)
 {
     size_t wrong = 0;

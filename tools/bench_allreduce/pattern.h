@@ -17,6 +17,8 @@ pattern pattern_of_rank(coset_dtype dtype, coset_op op, int rank);
 pattern pattern_of_result(coset_dtype dtype, coset_op op, int ranks);
 /* Writes `count` elements. */
 void pattern_write(const pattern *p, void *to, size_t count);
+/* Reads every byte, as whoever uses a result does. */
+void pattern_read(const void *from, size_t bytes);
 /* How many of `count` elements differ from the pattern. */
 size_t pattern_wrong(const pattern *p, const void *from, size_t count);
 #endif
