@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/flag.h"
 
+#include "base/cores.h"
+
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -24,8 +26,7 @@ void cst_flag_wake(_Atomic uint32_t *word)
  * milliseconds to one, since the kernel may not preempt the spinner for a tick. */
 cst_patience cst_patience_for(int ranks_on_host)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    return ranks_on_host <= cores ? (cst_patience){2000, 10} : (cst_patience){20, 10};
+    return ranks_on_host <= cst_cores_of_host() ? (cst_patience){2000, 10} : (cst_patience){20, 10};
 }
 
 /* A pause takes tens of cycles: a flag that is about to be raised would be seen late. */

@@ -2,6 +2,7 @@
 #include "transport/shm/shm.h"
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/error.h"
 #include "base/flag.h"
 #include "transport/agree.h"
@@ -132,7 +133,7 @@ static coset_status pull(void *self, int peer, const struct iovec *to, int to_co
 
 static size_t pull_from(const shm *s)
 {
-    bool own_cores = s->base.size <= sysconf(_SC_NPROCESSORS_ONLN);
+    bool own_cores = s->base.size <= cst_cores_of_host();
     return own_cores && s->method != CST_REACH_CMA ? SIZE_MAX : PULL_FROM;
 }
 

@@ -2,6 +2,7 @@
 #include "transport/tcp/tcp.h"
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "net/socket.h"
@@ -158,7 +159,7 @@ static int spins_for(const coset_transport_config *config, int rank, int size)
     int local = 0;
     for (int r = 0; r < size; r++)
         local += cst_same_host(config, rank, r);
-    return local <= sysconf(_SC_NPROCESSORS_ONLN) ? SPINS : 0;
+    return local <= cst_cores_of_host() ? SPINS : 0;
 }
 
 coset_status cst_tcp_sockets_env(int *sockets, coset_error *why)

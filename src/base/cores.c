@@ -1,26 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "topo/place.h"
+#include "base/cores.h"
 
-#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#define MAX_PROCESSORS 8192
-
-static int cores_of_affinity(void)
-{
-    int count = 0;
-    size_t bytes = CPU_ALLOC_SIZE(MAX_PROCESSORS);
-    cpu_set_t *set = CPU_ALLOC(MAX_PROCESSORS);
-    if (set && !sched_getaffinity(0, bytes, set))
-        count = CPU_COUNT_S(bytes, set);
-    if (set)
-        CPU_FREE(set);
-    long online = sysconf(_SC_NPROCESSORS_ONLN);
-    return count > 0 ? count : online > 0 ? (int)online : 1;
-}
+/* More is no limit. */
+#define MOST_CORES 8192
 
 int cst_cores_of_quota(const char *line)
 {
@@ -32,7 +19,7 @@ int cst_cores_of_quota(const char *line)
     if (quota < 0) /* version 1 writes -1 for no limit */
         return 0;
     long long cores = quota / period;
-    return cores < 1 ? 1 : cores > MAX_PROCESSORS ? MAX_PROCESSORS : (int)cores;
+    return cores < 1 ? 1 : cores > MOST_CORES ? MOST_CORES : (int)cores;
 }
 
 static bool read_line(const char *path, char *line, size_t size)
@@ -86,7 +73,7 @@ static int limit_v1(const char *group)
 }
 
 /* Lines of /proc/self/cgroup are "number:controllers:path"; version 2 has no controllers. */
-static int cores_of_cgroup(void)
+static int limit_of_cgroups(void)
 {
     char line[4300];
     int limit = 0;
@@ -108,17 +95,9 @@ static int cores_of_cgroup(void)
     return limit;
 }
 
-int cst_cores_usable(void)
+int cst_cores_of_host(void)
 {
-    int cores = cores_of_affinity(), limit = cores_of_cgroup();
+    long online = sysconf(_SC_NPROCESSORS_ONLN);
+    int cores = online > 0 ? (int)online : 1, limit = limit_of_cgroups();
     return limit > 0 && limit < cores ? limit : cores;
-}
-
-void cst_place_self(cst_place *out)
-{
-    memset(out, 0, sizeof *out); /* it goes over the wire: no stray bytes */
-    cst_host_identity(out->host);
-    cst_host_name(out->name);
-    out->cores = cst_cores_usable();
-    out->pid = (int32_t)getpid();
 }
