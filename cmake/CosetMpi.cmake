@@ -2,8 +2,13 @@
 # Every MPI of this machine, side by side: FindMPI knows one of them at a time.
 #
 # COSET_MPIS: openmpi, mpich (MPICH and what is made from it), those of them that were found. For each NAME the target
-# coset_mpi_NAME_api (its header and library), COSET_MPICC_NAME, its compiler wrapper, and COSET_MPIEXEC_NAME, its launcher.
+# coset_mpi_NAME_api (its header and library), COSET_MPICC_NAME, its compiler wrapper, COSET_MPIEXEC_NAME, its launcher,
+# and COSET_MPIRUN_NAME, the launcher with what lets it start more ranks than there are cores. COSET_MPI_ENVIRONMENT is
+# for tests under any of them: root may start ranks, and what an MPI library leaves in memory is not ours to judge.
 set(COSET_MPIS "")
+set(COSET_MPI_ENVIRONMENT LSAN_OPTIONS=detect_leaks=0 OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1)
+set(crowd_openmpi --oversubscribe) # the variable that says so has another name in each major version
+set(crowd_mpich "")
 
 # The kind of MPI that the compiler wrapper `wrapper` compiles for, or "".
 function(coset_mpi_kind wrapper out)
@@ -48,6 +53,7 @@ foreach(candidate mpicc.openmpi mpicc.mpich mpicc)
     set(COSET_MPICC_${kind} ${COSET_${candidate}})
     cmake_path(GET COSET_${candidate} PARENT_PATH folder)
     find_program(COSET_MPIEXEC_${kind} NAMES mpiexec.${kind} mpirun.${kind} mpiexec mpirun HINTS ${folder})
+    set(COSET_MPIRUN_${kind} ${COSET_MPIEXEC_${kind}} ${crowd_${kind}})
   endif()
 endforeach()
 if(COSET_MPIS)
