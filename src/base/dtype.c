@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/dtype.h"
 
-#include <string.h>
-
 const unsigned char cst_dtype_bytes[COSET_DTYPE_COUNT] = {
     [COSET_F32] = 4, [COSET_F64] = 8, [COSET_F16] = 2, [COSET_BF16] = 2, [COSET_I8] = 1,
     [COSET_U8] = 1,  [COSET_I32] = 4, [COSET_U32] = 4, [COSET_I64] = 8,  [COSET_U64] = 8,
@@ -48,20 +46,4 @@ const char *coset_dtype_name(coset_dtype dtype)
 const char *coset_op_name(coset_op op)
 {
     return cst_op_valid((int)op) ? ops[op] : "?";
-}
-
-int cst_dtype_parse(const char *name)
-{
-    for (int i = 0; i < COSET_DTYPE_COUNT; i++)
-        if (!strcmp(name, dtypes[i]))
-            return i;
-    return -1;
-}
-
-int cst_op_parse(const char *name)
-{
-    for (int i = 0; i < COSET_OP_COUNT; i++)
-        if (!strcmp(name, ops[i]))
-            return i;
-    return -1;
 }

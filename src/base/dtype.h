@@ -12,7 +12,4 @@ bool cst_op_valid(int op);
 /* f16 and bf16: summed in f32, rounded once. */
 bool cst_dtype_is_half(coset_dtype dtype);
 bool cst_dtype_is_float(coset_dtype dtype);
-/* "f32" -> COSET_F32, "sum" -> COSET_SUM; -1 for a name that is none. */
-int cst_dtype_parse(const char *name);
-int cst_op_parse(const char *name);
 #endif

@@ -39,38 +39,6 @@ int cst_parse_long(const char *text, long low, long high, long *value)
     return 0;
 }
 
-int cst_parse_size(const char *text, size_t *value)
-{
-    if (*text < '0' || *text > '9')
-        return -1;
-    char *end;
-    errno = 0;
-    unsigned long long v = strtoull(text, &end, 10);
-    int shift = 0;
-    switch (*end) {
-    case 'K':
-    case 'k':
-        shift = 10;
-        end++;
-        break;
-    case 'M':
-    case 'm':
-        shift = 20;
-        end++;
-        break;
-    case 'G':
-    case 'g':
-        shift = 30;
-        end++;
-        break;
-    default: break;
-    }
-    if (errno || *end || v > (SIZE_MAX >> shift))
-        return -1;
-    *value = (size_t)v << shift;
-    return 0;
-}
-
 coset_status cst_env_int(const char *name, long low, long high, int *value, coset_error *why)
 {
     const char *text = cst_env(name);

@@ -10,8 +10,6 @@ const char *cst_env(const char *name);
 coset_status cst_env_int(const char *name, long low, long high, int *value, coset_error *why);
 /* Parses all of `text` as a number within [low, high]. Returns 0, or -1. */
 int cst_parse_long(const char *text, long low, long high, long *value);
-/* "4096", "64K", "25M", "1G" (powers of 1024). Returns 0, or -1. */
-int cst_parse_size(const char *text, size_t *value);
 /* fn gets a line for each COSET_* variable that the library does not know. */
 void cst_env_unknown(void (*fn)(void *ctx, const char *line), void *ctx);
 /* Logs these lines as warnings, once per process. */

@@ -68,7 +68,8 @@ static void open_sink(void)
     }
 }
 
-cst_log_level cst_log_enabled(void)
+/* What COSET_DEBUG asks for. */
+static cst_log_level asked(void)
 {
     pthread_once(&sink.once, open_sink);
     return sink.level;
@@ -76,7 +77,7 @@ cst_log_level cst_log_enabled(void)
 
 void cst_log(cst_log_level level, const char *format, ...)
 {
-    if (level > cst_log_enabled())
+    if (level > asked())
         return;
     static const char *const names[] = {"", "WARN", "INFO", "TRACE"};
     char line[1024];

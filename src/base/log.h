@@ -4,7 +4,6 @@
 #ifndef CST_BASE_LOG_H
 #define CST_BASE_LOG_H
 typedef enum { CST_LOG_NONE = 0, CST_LOG_WARN, CST_LOG_INFO, CST_LOG_TRACE } cst_log_level;
-/* What COSET_DEBUG asks for; cheap, so that callers may skip the making of a message. */
-cst_log_level cst_log_enabled(void);
+/* One line; nothing is made of it if COSET_DEBUG does not ask for its level. */
 void cst_log(cst_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 #endif

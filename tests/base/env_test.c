@@ -25,40 +25,6 @@ static void numbers_are_parsed_whole(void **state)
     }
 }
 
-static void sizes_take_powers_of_1024(void **state)
-{
-    (void)state;
-    static const struct {
-        const char *text;
-        int result;
-        size_t value;
-    } cases[] = {
-        {"0", 0, 0},
-        {"4096", 0, 4096},
-        {"64K", 0, 65536},
-        {"64k", 0, 65536},
-        {"25M", 0, 25u << 20},
-        {"3G", 0, (size_t)3 << 30},
-        {"18446744073709551615", 0, SIZE_MAX},
-        {"17179869183G", 0, (size_t)17179869183u << 30},
-        {"17179869184G", -1, 0}, /* 2^64 */
-        {"18446744073709551616", -1, 0},
-        {"-1", -1, 0},
-        {" 1", -1, 0},
-        {"+1", -1, 0},
-        {"", -1, 0},
-        {"K", -1, 0},
-        {"1KB", -1, 0},
-        {"1T", -1, 0},
-        {"1.5M", -1, 0},
-    };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        size_t v = 77;
-        assert_int_equal(cst_parse_size(cases[i].text, &v), cases[i].result);
-        assert_true(v == (cases[i].result ? 77 : cases[i].value));
-    }
-}
-
 static void unset_and_empty_are_the_same(void **state)
 {
     (void)state;
@@ -93,7 +59,6 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_parsed_whole),
-        cmocka_unit_test(sizes_take_powers_of_1024),
         cmocka_unit_test(unset_and_empty_are_the_same),
         cmocka_unit_test(a_value_that_means_nothing_is_named),
     };

@@ -168,12 +168,6 @@ static inline ca_buffer ca_open(size_t bytes)
     return (ca_buffer){.room = map + page, .bytes = bytes};
 }
 
-static inline void ca_close(ca_buffer *b)
-{
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    munmap(b->room - page, b->bytes + 2 * page);
-}
-
 /* Puts `length` bytes of data so that they end `before_end` bytes before the forbidden page; canaries around them. */
 static inline char *ca_place(ca_buffer *b, size_t length, size_t before_end)
 {

@@ -113,6 +113,40 @@ static void options_end_at_the_first_word(void **state)
     assert_int_equal(v.first, 4);
 }
 
+static void sizes_take_powers_of_1024(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        int result;
+        size_t value;
+    } cases[] = {
+        {"0", 0, 0},
+        {"4096", 0, 4096},
+        {"64K", 0, 65536},
+        {"64k", 0, 65536},
+        {"25M", 0, 25u << 20},
+        {"3G", 0, (size_t)3 << 30},
+        {"18446744073709551615", 0, SIZE_MAX},
+        {"17179869183G", 0, (size_t)17179869183u << 30},
+        {"17179869184G", -1, 0}, /* 2^64 */
+        {"18446744073709551616", -1, 0},
+        {"-1", -1, 0},
+        {" 1", -1, 0},
+        {"+1", -1, 0},
+        {"", -1, 0},
+        {"K", -1, 0},
+        {"1KB", -1, 0},
+        {"1T", -1, 0},
+        {"1.5M", -1, 0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        size_t v = 77;
+        assert_int_equal(tool_parse_size(cases[i].text, &v), cases[i].result);
+        assert_true(v == (cases[i].result ? 77 : cases[i].value));
+    }
+}
+
 static void what_was_asked_for_is_told(void **state)
 {
     (void)state;
@@ -191,6 +225,7 @@ int main(void)
         cmocka_unit_test(every_kind_is_stored),          cmocka_unit_test(nothing_given_keeps_the_defaults),
         cmocka_unit_test(options_end_at_the_first_word), cmocka_unit_test(bad_input_is_one_line_and_status_2),
         cmocka_unit_test(help_names_every_option),       cmocka_unit_test(what_was_asked_for_is_told),
+        cmocka_unit_test(sizes_take_powers_of_1024),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

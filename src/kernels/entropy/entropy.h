@@ -45,9 +45,6 @@ static inline bool cst_entropy_model_valid(cst_entropy_model m)
 }
 /* The model for a given sigma/step (any number; what is too small or large gets the nearest). */
 cst_entropy_model cst_entropy_model_for(float ratio);
-/* Expected bits per coordinate, raw bits and escapes counted, when the model codes Gaussians of this sigma/step.
- * For planning: computed with libm, so not a thing to agree on. */
-double cst_entropy_cost(cst_entropy_model m, double ratio);
 
 /* Bytes that encoding a block can take at most (32 of them slack below what is written). */
 static inline size_t cst_entropy_block_bound(uint32_t n, cst_entropy_model m)

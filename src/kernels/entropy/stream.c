@@ -63,28 +63,3 @@ cst_entropy_model cst_entropy_model_for(float ratio)
         m.table++;
     return m;
 }
-
-/* Integral of the normal distribution function of standard deviation sigma up to v. */
-static double integral_of_normal(double v, double sigma)
-{
-    const double pi = 3.14159265358979323846;
-    return v * 0.5 * erfc(-v / (sigma * sqrt(2.0))) + sigma * exp(-v * v / (2 * sigma * sigma)) / sqrt(2 * pi);
-}
-
-double cst_entropy_cost(cst_entropy_model m, double ratio)
-{
-    const cst_entropy_encode_table *e = &cst_entropy_encode_tables()[m.table];
-    const double escape_value_bits = 32, width = ldexp(1.0, m.shift);
-    const double first = m.shift ? -width / 2 : 0; /* integers first .. first + width - 1 are coded as 0 */
-    double bits = m.shift, coded = 0;
-    for (int s = 0; s < e->escape; s++) {
-        double low = first + width * (s - e->largest), high = low + width;
-        double p = (integral_of_normal(high, ratio) - integral_of_normal(high - 1, ratio)) -
-                   (integral_of_normal(low, ratio) - integral_of_normal(low - 1, ratio));
-        p = p > 0 ? p : 0;
-        bits += p * (CST_ENTROPY_BITS - log2(e->frequency[s]));
-        coded += p;
-    }
-    double escapes = coded < 1 ? 1 - coded : 0;
-    return bits + escapes * (escape_value_bits + CST_ENTROPY_BITS - log2(e->frequency[e->escape]));
-}

@@ -26,7 +26,4 @@ typedef struct {
 const cst_norm_kernels *cst_norm_kernels_for(int cpu_level);
 
 extern const cst_norm_kernels cst_norm_scalar, cst_norm_avx2, cst_norm_avx512;
-
-/* Index of the first NaN or Inf; n if there is none. */
-size_t cst_first_nonfinite(const float *x, size_t n);
 #endif

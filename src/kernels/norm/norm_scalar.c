@@ -53,11 +53,3 @@ static cst_norm_stats stats_scalar(const float *x, size_t n)
 }
 
 const cst_norm_kernels cst_norm_scalar = {.stats = stats_scalar, .dot = dot_scalar, .distance2 = distance2_scalar};
-
-size_t cst_first_nonfinite(const float *x, size_t n)
-{
-    size_t i = 0;
-    while (i < n && (cst_float_bits(x[i]) & 0x7fffffffu) < FIRST_NONFINITE)
-        i++;
-    return i;
-}
