@@ -47,11 +47,6 @@ uint8_t *cst_packer_room(cst_packer *p, size_t bytes)
     return p->next - bytes;
 }
 
-void cst_packer_trim(cst_packer *p, uint8_t *room, size_t kept)
-{
-    p->next = room + kept;
-}
-
 static uint8_t *desc_at(const cst_packer *p, uint32_t part)
 {
     return p->frame + CST_FRAME_HEADER + (size_t)4 * part;

@@ -74,8 +74,6 @@ void cst_packer_begin(cst_packer *p, uint8_t *frame, size_t capacity, const cst_
                       const cst_entropy_kernels *kernels);
 /* Room for a payload of so many bytes, or NULL if it does not fit. */
 uint8_t *cst_packer_room(cst_packer *p, size_t bytes);
-/* Gives back what cst_packer_room gave last, all but `used` bytes. */
-void cst_packer_trim(cst_packer *p, uint8_t *room, size_t used);
 void cst_packer_set(cst_packer *p, uint32_t part, cst_block_desc desc, cst_checksum check);
 void cst_packer_stats(cst_packer *p, uint32_t part, uint16_t s2, uint16_t r2);
 /* An entropy-coded block: ascending parts; its n integers must be where cst_packer_points says. What does not fit is ABSENT

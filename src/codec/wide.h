@@ -9,10 +9,7 @@
 #define CST_CODEC_WIDE_H
 #include "codec/block.h"
 
-/* |x| / step must be below this. */
-#define CST_WIDE_LIMIT 0x1p52
-
-/* Integers, their checksum, and step (k - theta) into `value` (may be NULL, or x). */
+/* |x| / step is below 2^52. Integers, their checksum, and step (k - theta) into `value` (may be NULL, or x). */
 cst_checksum cst_wide_quantise(const cst_tools *tools, const cst_block_id *id, cst_block_desc desc, const double *x,
                                int64_t *k, double *value);
 void cst_wide_pack(const int64_t *k, uint32_t n, unsigned bits, uint8_t *out);

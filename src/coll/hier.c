@@ -151,10 +151,3 @@ coset_status cst_hier_run(coset_comm *c, cst_operation *op)
     }
     return status == COSET_OK ? status : cst_hier_fail(c, op->sequence, status, "");
 }
-
-coset_status cst_hier_node(coset_comm *c, uint64_t sequence, coset_comm **node)
-{
-    coset_status status = cst_nodes_make(c, sequence);
-    *node = c->nodes.node;
-    return status;
-}

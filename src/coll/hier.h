@@ -22,6 +22,4 @@ coset_status cst_hier_run(coset_comm *c, cst_operation *op);
  * is the cause as the whole group numbers it. `text` says why; if it is empty the groups' own errors do. A rank that was only
  * told waits, at most a second, to hear the cause. Returns the status that the whole group then has. */
 coset_status cst_hier_fail(coset_comm *c, uint64_t sequence, coset_status status, const char *text);
-/* The ranks of the own host as a communicator, made if needed; for memory that all of them map. */
-coset_status cst_hier_node(coset_comm *c, uint64_t sequence, coset_comm **node);
 #endif

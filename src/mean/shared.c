@@ -325,16 +325,3 @@ void cst_shared_free(cst_shared *s)
     free(s->first);
     *s = (cst_shared){0};
 }
-
-int cst_owner_of(const cst_shared *s, uint32_t block)
-{
-    int low = 0, high = s->options.rules.ranks - 1;
-    while (low < high) {
-        int middle = (low + high + 1) / 2;
-        if (s->first[middle] <= block)
-            low = middle;
-        else
-            high = middle - 1;
-    }
-    return low;
-}

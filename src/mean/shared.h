@@ -74,5 +74,4 @@ static inline bool cst_small_tensor(size_t count)
 double cst_stream_overhead(uint32_t blocks);
 /* D1 of a group in units of 2^(2 unit). */
 double cst_group_error(const cst_group *group);
-int cst_owner_of(const cst_shared *shared, uint32_t block);
 #endif

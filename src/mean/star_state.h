@@ -26,7 +26,6 @@ typedef struct {
     cst_shared shared;
     cst_sender sender;
     cst_owner owner;
-    bool owner_ready;
     cst_heard *heard;
     cst_packer packer;
     cst_request *asked; /* by this rank as owner, in its last DOWN frame */

@@ -25,11 +25,6 @@ static inline int cst_direct_from(int n, int rank, int k)
 {
     return cst_mod(rank - 1 - k, n);
 }
-/* The chunk that `rank` sums and owns. */
-static inline int cst_direct_owned_chunk(int rank)
-{
-    return rank;
-}
 /* Elements that `rank` sends: in the first round all but its own chunk, in the second its own n - 1 times. */
 static inline size_t cst_direct_sent(int n, int rank, size_t count)
 {

@@ -184,11 +184,6 @@ void cst_channel_gone(cst_channel *ch, int peer, coset_status status)
     cst_receive_gone(ch, peer, status);
 }
 
-bool cst_channel_is_gone(const cst_channel *ch, int peer)
-{
-    return ch->peers[peer].gone != COSET_OK;
-}
-
 void cst_peer_broken(cst_channel *ch, int peer, const char *what)
 {
     cst_peer *p = &ch->peers[peer];

@@ -58,7 +58,6 @@ void cst_channel_counters(const cst_channel *ch, coset_transport_counters *out);
 /* The peer has gone: what it had said is still taken in, all else that concerns it ends with `status`. Called inside
  * progress(). Idempotent. */
 void cst_channel_gone(cst_channel *ch, int peer, coset_status status);
-bool cst_channel_is_gone(const cst_channel *ch, int peer);
 /* A peer that wrote nonsense into the shared memory, or -1; each is told once. */
 int cst_channel_broken(cst_channel *ch);
 

@@ -73,7 +73,6 @@ struct cst_channel {
     cst_msg_list finished;
     cst_arrival *matched, **matched_last;
     coset_transport_counters count;
-    size_t queued_count;
 };
 
 /* The message's outcome, told now (inside progress) or by the next progress. */
