@@ -311,14 +311,14 @@ def case_time_objective_decides_alike() -> None:
 
 def case_large_parameters_go_in_parts() -> None:
     """Pieces of one parameter, and several parameters in one part; DDP's future waits for all of them."""
-    kept, _parts.PART = _parts.PART, 8192
+    kept, _parts._SHARE = _parts._SHARE, 8192 // dist.get_world_size()
     torch.manual_seed(0)
     model = torch.nn.Sequential(torch.nn.Linear(64, 487), torch.nn.ReLU(), torch.nn.Linear(487, 48), torch.nn.ReLU(),
                                 torch.nn.Linear(48, 48), torch.nn.Linear(48, 32))
     plain, (ddp, state) = DistributedDataParallel(copy.deepcopy(model)), wrap(model, bits=12)
     for m in (plain, ddp):
         loss_of(m, batch(0)).backward()
-    _parts.PART = kept
+    _parts._SHARE = kept
     for p, q in zip(model.parameters(), plain.module.parameters(), strict=True):
         assert (p.grad - q.grad).norm() < 0.05 * q.grad.norm()
     assert_identical(*gradients(model))

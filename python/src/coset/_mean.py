@@ -80,9 +80,12 @@ class Transfer:
                    None if r.recv == ffi.NULL else ffi.buffer(r.recv, r.bytes))
 
 
+_REPORT_FIELDS = tuple(name for name, _ in ffi.typeof("coset_mean_report").fields if name != "struct_size")
+
+
 def _report(out: Any) -> dict[str, Any]:
     """A coset_mean_report as a dict, with the bits per coordinate that people ask for first."""
-    facts = {name: getattr(out, name) for name, _ in ffi.typeof("coset_mean_report").fields if name != "struct_size"}
+    facts = {name: getattr(out, name) for name in _REPORT_FIELDS}
     facts["plain"] = bool(facts["plain"])
     coords = max(facts["coords"], 1)
     return {"bits_per_coord_sent": facts["bits_sent"] / coords, "bits_per_coord_received": facts["bits_received"] / coords,

@@ -142,7 +142,7 @@ class LatticeState:
         try:
             if self._closed:
                 raise ArgumentError("the LatticeState has been closed")
-            for part in cut(bucket, *self._sorted(pairs), last):
+            for part in cut(bucket, *self._sorted(pairs), last, self._engine.size):
                 self._jobs.put(part)
         except BaseException as error:  # noqa: BLE001 - DDP goes on only after futures that fail
             self._give_up(bucket, error)
