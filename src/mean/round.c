@@ -61,21 +61,23 @@ static coset_status take_tensors(coset_round *round)
 static coset_status cut_tensors(coset_round *round)
 {
     coset_mean *mean = round->mean;
-    uint32_t *block = malloc((round->nspans ? round->nspans : 1) * sizeof *block), size = CST_BLOCK;
-    coset_status status = block ? COSET_OK : COSET_ERR_MEMORY;
-    for (size_t i = 0; block && i < round->nspans; i++)
-        block[i] = round->tensors[i]->block;
-    if (block && mean->protocol->dealt)
-        size = cst_layout_choose(round->spans, block, round->nspans, mean->size);
+    cst_cut *cut = calloc(round->nspans ? round->nspans : 1, sizeof *cut);
+    coset_status status = cut ? COSET_OK : COSET_ERR_MEMORY;
+    for (size_t i = 0; cut && i < round->nspans; i++) {
+        cut[i] = round->tensors[i]->cut;
+        if (!cut[i].block && !mean->protocol->dealt)
+            cut[i].block = CST_BLOCK;
+    }
+    if (!status && mean->protocol->dealt)
+        status = cst_layout_choose(round->spans, cut, round->nspans, mean->size);
     for (size_t i = 0; !status && i < round->nspans; i++) {
-        if (!block[i] && !(size && cst_tensor_cut(round->tensors[i], size)))
+        if (!round->tensors[i]->cut.block && !cst_tensor_cut(round->tensors[i], &cut[i]))
             status = COSET_ERR_MEMORY;
-        block[i] = round->tensors[i]->block;
         round->agreement = cst_tensor_hash(round->tensors[i], round->agreement);
     }
     if (!status)
-        status = cst_layout_make(&round->layout, round->spans, block, round->nspans, &mean->error);
-    free(block);
+        status = cst_layout_make(&round->layout, round->spans, cut, round->nspans, &mean->error);
+    free(cut);
     return status;
 }
 

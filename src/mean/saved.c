@@ -9,13 +9,14 @@
 #include <stdlib.h>
 
 enum { HEAD = 8, RECORD = 28 }; /* link; id, calls, count: 8 bytes each, flags, two margins, size of blocks: 1 */
-enum { KNOWN = 1, PAST = 2 };   /* flags */
+enum { SHARES = 16 };           /* if shares cut it: grain, shares, before, total: 4 each */
+enum { KNOWN = 1, PAST = 2, SHARED = 4 }; /* flags */
 
 /* ---- writing ---- */
 
 static size_t bytes_of(const cst_tensor *t)
 {
-    return RECORD + (t->block ? (size_t)4 * t->nblocks : 0) + cst_past_bytes(&t->past, t->count);
+    return RECORD + (t->cut.grain ? SHARES : 0) + (size_t)4 * t->nblocks + cst_past_bytes(&t->past, t->count);
 }
 
 size_t cst_saved_bytes(const cst_track *track, size_t hosts_bytes)
@@ -39,11 +40,14 @@ static void tensor_write(cst_writer *w, const cst_tensor *t)
     cst_put(w, t->id, 8);
     cst_put(w, t->calls, 8);
     cst_put(w, t->count, 8);
-    cst_put(w, (t->known ? KNOWN : 0) | (past ? PAST : 0), 1);
+    cst_put(w, (t->known ? KNOWN : 0) | (past ? PAST : 0) | (t->cut.grain ? SHARED : 0), 1);
     cst_put(w, t->margins.reach, 1);
     cst_put(w, t->margins.share, 1);
-    cst_put(w, t->block / CST_UNIT, 1);
-    for (uint32_t b = 0; t->block && b < t->nblocks; b++) {
+    cst_put(w, t->cut.block / CST_UNIT, 1);
+    const uint32_t shares[SHARES / 4] = {t->cut.grain, t->cut.shares, t->cut.before, t->cut.total};
+    for (int i = 0; t->cut.grain && i < SHARES / 4; i++)
+        cst_put(w, shares[i], 4);
+    for (uint32_t b = 0; b < t->nblocks; b++) {
         cst_put(w, t->stat[b].s2, 2);
         cst_put(w, t->stat[b].r2, 2);
     }
@@ -86,7 +90,7 @@ typedef struct {
     uint64_t id, calls, count;
     unsigned flags;
     cst_margins margins;
-    uint32_t block;
+    cst_cut cut;
 } record;
 
 static record record_read(cst_reader *r)
@@ -95,18 +99,27 @@ static record record_read(cst_reader *r)
     t.flags = cst_get8(r);
     t.margins.reach = cst_get8(r);
     t.margins.share = cst_get8(r);
-    t.block = CST_UNIT * (uint32_t)cst_get8(r);
+    t.cut.block = CST_UNIT * (uint32_t)cst_get8(r);
+    if (t.flags & SHARED) {
+        t.cut.grain = cst_get32(r);
+        t.cut.shares = cst_get32(r);
+        t.cut.before = cst_get32(r);
+        t.cut.total = cst_get32(r);
+    }
     return t;
 }
 
-/* Four bytes per block are still to come, so a tensor's size is bounded by the buffer before memory is asked for. */
+/* Four bytes per block are still to come, so a tensor's size is bounded by the buffer before memory is asked for, or time. */
 static bool meaningful(const record *t, const cst_reader *r)
 {
-    bool power_of_two = (t->block & (t->block - 1)) == 0, cut = t->block > 0;
-    if (r->bad || t->flags > (KNOWN | PAST) || (t->flags && !cut) || !power_of_two || t->block > CST_BLOCK ||
-        t->count / CST_UNIT > UINT32_MAX / 2)
+    if (r->bad || t->flags > (KNOWN | PAST | SHARED) || t->count / CST_UNIT > UINT32_MAX / 2)
         return false;
-    return !cut || cst_blocks_of((size_t)t->count, t->block) <= (size_t)(r->end - r->at) / 4;
+    if (!t->cut.block)
+        return !t->flags;
+    bool shared = t->flags & SHARED;
+    return shared == (t->cut.grain > 0) && cst_cut_valid(&t->cut, (size_t)t->count) &&
+           t->count / CST_BLOCK <= (size_t)(r->end - r->at) / 4 &&
+           cst_blocks_of((size_t)t->count, &t->cut) <= (size_t)(r->end - r->at) / 4;
 }
 
 /* COSET_OK, CORRUPT or MEMORY. */
@@ -123,7 +136,7 @@ static coset_status tensor_read(cst_reader *r, cst_track *track)
         return COSET_ERR_CORRUPT; /* the same id twice */
     t->calls = from.calls;
     t->margins = from.margins;
-    if (from.block && !cst_tensor_cut(t, from.block))
+    if (from.cut.block && !cst_tensor_cut(t, &from.cut))
         return COSET_ERR_MEMORY;
     t->known = from.flags & KNOWN;
     for (uint32_t b = 0; b < t->nblocks; b++) {

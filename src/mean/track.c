@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "mean/track.h"
 
-#include "mean/layout.h"
-
 #include <stdlib.h>
 
 static void tensor_free(cst_tensor *t)
@@ -68,20 +66,21 @@ void cst_tensor_forget(cst_tensor *t)
 {
     free(t->stat);
     t->stat = NULL;
-    t->nblocks = t->block = 0;
+    t->nblocks = 0;
+    t->cut = (cst_cut){0};
     t->known = false;
     t->margins = cst_margins_of(false);
     cst_past_forget(&t->past);
 }
 
-bool cst_tensor_cut(cst_tensor *t, uint32_t block)
+bool cst_tensor_cut(cst_tensor *t, const cst_cut *cut)
 {
-    uint32_t nblocks = cst_blocks_of(t->count, block);
+    uint32_t nblocks = cst_blocks_of(t->count, cut);
     t->stat = calloc(nblocks ? nblocks : 1, sizeof *t->stat);
     if (!t->stat)
         return false;
     t->nblocks = nblocks;
-    t->block = block;
+    t->cut = *cut;
     return true;
 }
 
@@ -113,9 +112,11 @@ cst_tensor *cst_track_find(const cst_track *track, uint64_t id)
 uint64_t cst_tensor_hash(const cst_tensor *t, uint64_t seed)
 {
     uint64_t margins = (uint64_t)t->margins.reach << 8 | t->margins.share;
-    uint64_t head[5] = {t->id, t->calls, t->count, t->known, margins << 16 | t->block};
+    const cst_cut *c = &t->cut;
+    uint64_t cut[2] = {(uint64_t)c->grain << 32 | c->shares, (uint64_t)c->before << 32 | c->total};
+    uint64_t head[7] = {t->id, t->calls, t->count, t->known, margins << 16 | c->block, cut[0], cut[1]};
     uint64_t h = seed;
-    for (int i = 0; i < 5; i++)
+    for (int i = 0; i < 7; i++)
         h = (h ^ head[i]) * 0xD6E8FEB86659FD93u + (h >> 31);
     if (!t->known)
         return h;

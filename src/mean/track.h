@@ -6,6 +6,7 @@
  */
 #ifndef CST_MEAN_TRACK_H
 #define CST_MEAN_TRACK_H
+#include "mean/layout.h"
 #include "mean/past.h"
 
 #include <coset.h>
@@ -31,8 +32,8 @@ typedef struct {
 typedef struct {
     uint64_t id;
     uint64_t calls;
-    size_t count;   /* coordinates */
-    uint32_t block; /* coordinates of a whole one, 128 to 4096; 0: not cut yet */
+    size_t count; /* coordinates */
+    cst_cut cut;  /* into blocks; block 0: not yet */
     uint32_t nblocks;
     bool known;           /* stat holds measurements */
     bool busy;            /* in a call that has not ended */
@@ -53,8 +54,8 @@ cst_tensor *cst_track_get(cst_track *track, uint64_t id, size_t count);
 cst_tensor *cst_track_find(const cst_track *track, uint64_t id);
 /* Nothing is known of it any more, but its count of calls. */
 void cst_tensor_forget(cst_tensor *tensor);
-/* Into blocks of `block` coordinates; once, before its first call. False: no memory. */
-bool cst_tensor_cut(cst_tensor *tensor, uint32_t block);
+/* Into blocks; once, before its first call. False: no memory. */
+bool cst_tensor_cut(cst_tensor *tensor, const cst_cut *cut);
 enum { CST_SHARE_OF_MODELS = 48, CST_SHARE_OF_OTHERS = 16 };
 /* To begin with. The spread of a model, whose mean is far larger, is known less from its vectors alone. */
 cst_margins cst_margins_of(bool model);
