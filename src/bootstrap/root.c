@@ -2,6 +2,7 @@
 #include "bootstrap/root.h"
 
 #include "base/error.h"
+#include "net/descriptors.h"
 #include "net/socket.h"
 
 #include <errno.h>
@@ -12,7 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* After a mistake in the job's set-up (two ranks with one number), ranks that come a little later hear of it too. */
+/* What has failed at the root, such as two ranks with one number, ranks that come a little later hear of too. */
 #define LAST_WORDS_MS 1000
 
 cst_root *cst_root_new(int size, int listener, const cst_token *token)
@@ -115,7 +116,7 @@ static struct pollfd *poll_room(cst_root *root)
     return root->set;
 }
 
-/* The set-up is wrong: ranks that are on their way are told as well. */
+/* Nothing will come of it: ranks that are on their way are told as well. */
 static void fail_latecomers(cst_root *root, int told, const coset_error *error)
 {
     cst_deadline until = cst_deadline_in(LAST_WORDS_MS);
@@ -131,7 +132,7 @@ static void fail_latecomers(cst_root *root, int told, const coset_error *error)
             continue;
         }
         cst_gate_poll_set(&root->gate, root->set);
-        poll(root->set, (nfds_t)cst_gate_poll_count(&root->gate), cst_deadline_left(until, 1000));
+        cst_poll(root->set, cst_gate_poll_count(&root->gate), cst_deadline_left(until, 1000));
     }
 }
 
@@ -219,7 +220,7 @@ static coset_status admit_all(cst_root *root, cst_deadline deadline, coset_error
         cst_gate_poll_set(&root->gate, root->set);
         int n = poll_lines(root, lines_at, POLLIN);
         /* a second at most: silent guests have to be sent away */
-        if (poll(root->set, (nfds_t)n, cst_deadline_left(deadline, 1000)) <= 0)
+        if (cst_poll(root->set, n, cst_deadline_left(deadline, 1000)) <= 0)
             continue;
         status = check_lines(root, root->set + lines_at, why);
         if (status)
@@ -227,14 +228,26 @@ static coset_status admit_all(cst_root *root, cst_deadline deadline, coset_error
     }
 }
 
+/* A line for each rank, and one for a stranger. */
+static coset_status check_descriptors(const cst_root *root, coset_error *why)
+{
+    cst_descriptors lines;
+    coset_status status = cst_descriptors_hold(&lines, root->size, "rank 0, where the ranks meet,", why);
+    if (!status)
+        cst_descriptors_free(&lines);
+    return status;
+}
+
 coset_status cst_root_admit(cst_root *root, cst_deadline deadline, coset_error *why)
 {
     coset_error error = COSET_ERROR_INIT;
-    coset_status status = admit_all(root, deadline, &error);
+    coset_status status = check_descriptors(root, &error);
+    if (!status)
+        status = admit_all(root, deadline, &error);
     if (status) {
-        int told = root->joined; /* the others that have joined, and the one that has brought the mismatch */
+        int told = root->joined - 1 + (status == COSET_ERR_MISMATCH); /* who has brought a mismatch has been told */
         fail_all(root, &error);
-        if (status == COSET_ERR_MISMATCH)
+        if (status != COSET_ERR_LATE)
             fail_latecomers(root, told, &error);
         cst_error_copy(why, &error);
     }
@@ -254,6 +267,9 @@ static coset_status check_part(const cst_line *line, int rank, const transfer *t
     cst_frame frame;
     if (!cst_frame_read(line->head, &frame) || frame.kind != t->frame.kind || frame.number != t->frame.number)
         return cst_fail(why, COSET_ERR_CORRUPT, rank, "rank %d sent something that is no part of the gathering", rank);
+    if (frame.bytes != t->frame.bytes && t->frame.number) /* versions agree, or the first gathering would have failed */
+        return cst_fail(why, COSET_ERR_PEER, rank,
+                        "rank %d and rank 0 are at different steps of creation: one of them has failed before", rank);
     if (frame.bytes != t->frame.bytes)
         return cst_fail(why, COSET_ERR_MISMATCH, rank,
                         "rank %d gathers %llu bytes, rank 0 %llu: are the versions the same?", rank,
@@ -320,7 +336,7 @@ static coset_status move_all(cst_root *root, const transfer *t, cst_deadline dea
         if (cst_deadline_passed(deadline))
             return cst_fail(why, COSET_ERR_LATE, late, "rank %d did not %s in time while the job was starting", late,
                             t->writing ? "take its data" : "send its part");
-        poll(root->set, (nfds_t)root->size - 1, cst_deadline_left(deadline, 1000));
+        cst_poll(root->set, root->size - 1, cst_deadline_left(deadline, 1000));
     }
 }
 

@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "bootstrap/root.h"
+#include "net/descriptors.h"
 #include "net/socket.h"
 
 #include <stdlib.h>
@@ -152,6 +153,11 @@ static coset_status connect_root(cst_find find, void *ctx, star *s, cst_deadline
                        .pid = (uint32_t)getpid()};
     coset_status status;
     coset_error obstacle = COSET_ERROR_INIT;
+    cst_descriptors line;
+    status = cst_descriptors_hold(&line, 1, "the way to rank 0", why);
+    if (status)
+        return status; /* else it would be tried again and again until the deadline */
+    cst_descriptors_free(&line);
     do {
         cst_routes routes = {0};
         cst_error_clear(&obstacle);

@@ -77,8 +77,14 @@ static void compare(hall *h, int rank, size_t bytes)
     for (int r = 0; r < h->size && h->error.status == COSET_OK; r++)
         if (h->slot[r].bytes != bytes) {
             char text[200];
-            snprintf(text, sizeof text, "rank %d gathers %zu bytes, rank %d %zu", rank, bytes, r, h->slot[r].bytes);
-            give_up(h, COSET_ERR_MISMATCH, r, text);
+            bool first = h->meeting <= 1; /* later it is no difference between versions or programs */
+            if (first)
+                snprintf(text, sizeof text, "rank %d gathers %zu bytes, rank %d %zu", rank, bytes, r, h->slot[r].bytes);
+            else
+                snprintf(text, sizeof text,
+                         "rank %d and rank %d are at different steps of creation: one of them has failed before", rank,
+                         r);
+            give_up(h, first ? COSET_ERR_MISMATCH : COSET_ERR_PEER, r, text);
         }
 }
 

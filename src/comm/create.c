@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "comm/comm.h"
 #include "comm/spread.h"
+#include "transport/agree.h"
 #include "transport/environment.h"
 #include "transport/registry.h"
 
@@ -30,18 +31,21 @@ typedef struct {
     char library[16];
     char transport[32];
     int32_t algorithm, progress, rank_order, late_ms, dead_ms, checksum;
+    int32_t status; /* COSET_ERR_MEMORY: there is none for a communicator */
+    int32_t zero;
     char identity[CST_HOST_ID_BYTES]; /* of the host */
     char host[64];
 } hello;
 
 typedef struct {
-    int32_t status;
-    char text[188];
+    int32_t status, blamed; /* the rank that it is about, -1: none */
+    char text[184];
 } verdict;
 
-static void make_hello(hello *h, const cst_settings *s)
+static void make_hello(hello *h, const cst_settings *s, coset_status status)
 {
     memset(h, 0, sizeof *h);
+    h->status = status;
     h->magic = HELLO_MAGIC;
     h->wire_version = COSET_WIRE_VERSION;
     h->struct_bytes = sizeof *h;
@@ -87,27 +91,46 @@ static coset_status compare_hello(const hello *a, int ra, const hello *b, int rb
     return COSET_OK;
 }
 
-/* Tells all ranks how this one fares. OK only if all are; else the first bad rank's verdict, on every rank. */
-static coset_status agree(const coset_oob *oob, coset_status mine, int timeout_ms, coset_error *why)
+static bool blames_another(const verdict *all, int size, int r)
 {
-    verdict v = {.status = mine};
-    if (mine != COSET_OK && why)
-        snprintf(v.text, sizeof v.text, "%.187s", why->text);
-    verdict *all = calloc((size_t)oob->size, sizeof *all);
-    if (!all)
-        return cst_fail(why, COSET_ERR_MEMORY, -1, "no memory for %d ranks", oob->size);
+    int other = all[r].blamed;
+    return other >= 0 && other < size && other != r && all[other].status != COSET_OK;
+}
+
+/* The first rank that has failed for a reason of its own; else (two that blame each other) the first that has failed; -1
+ * if none has. */
+static int first_cause(const verdict *all, int size)
+{
+    int failed = -1;
+    for (int r = size - 1; r >= 0; r--)
+        failed = all[r].status != COSET_OK ? r : failed;
+    for (int r = 0; r < size; r++)
+        if (all[r].status != COSET_OK && !blames_another(all, size, r))
+            return r;
+    return failed;
+}
+
+/* Tells all ranks how this one fares. OK only if all are; else the verdict of the rank that is the cause, on every rank
+ * (but the caller's mistake there is a disagreement elsewhere). `all` has room for it: a rank must be able to say that it is out of memory. */
+static coset_status agree(const coset_oob *oob, coset_status mine, int timeout_ms, verdict *all, coset_error *why)
+{
+    verdict v = {.status = mine, .blamed = mine != COSET_OK ? why->peer : -1};
+    if (mine != COSET_OK)
+        snprintf(v.text, sizeof v.text, "%.183s", why->text);
     coset_status status = oob->allgather(oob->ctx, &v, all, sizeof v, timeout_ms);
+    if (status != COSET_OK && mine != COSET_OK)
+        return mine; /* the others may have gone already */
     if (status != COSET_OK)
-        cst_fail(why, status, -1, "while ranks told each other how creation went: %s", coset_strerror(status));
-    for (int r = 0; r < oob->size && status == COSET_OK; r++)
-        if (all[r].status != COSET_OK) {
-            all[r].text[sizeof all[r].text - 1] = 0;
-            status = (coset_status)all[r].status;
-            if (r != oob->rank)
-                cst_fail(why, status, r, "rank %d: %s", r, all[r].text);
-        }
-    free(all);
-    return status;
+        return cst_fail(why, status, -1, "while ranks told each other how creation went: %s", coset_strerror(status));
+    int cause = first_cause(all, oob->size);
+    if (cause < 0)
+        return COSET_OK;
+    all[cause].text[sizeof all[cause].text - 1] = 0;
+    status = (coset_status)all[cause].status;
+    if (cause == oob->rank)
+        return status;
+    status = status == COSET_ERR_ARGUMENT ? COSET_ERR_MISMATCH : status;
+    return cst_fail(why, status, cause, "rank %d: %s", cause, all[cause].text);
 }
 
 static void free_parts(coset_comm *c)
@@ -206,14 +229,34 @@ static coset_status map_control(coset_comm *c, coset_error *why)
     return COSET_OK;
 }
 
-static coset_status make_transport(coset_comm *c, const coset_oob *oob, const coset_transport_ops *ops,
-                                   const hello *all, coset_error *why)
+/* What lives for as long as creation takes. */
+typedef struct {
+    hello *hellos;
+    verdict *verdicts;
+    const char **identities;
+    cst_room room; /* of the hellos */
+} workspace;
+
+static bool open_workspace(workspace *w, int size)
 {
-    const char **identities = calloc((size_t)c->size, sizeof *identities);
-    if (!identities)
-        return cst_fail(why, COSET_ERR_MEMORY, -1, "no memory for %d ranks", c->size);
+    w->hellos = cst_room_open(&w->room, size, sizeof *w->hellos);
+    w->verdicts = calloc((size_t)size, sizeof *w->verdicts);
+    w->identities = calloc((size_t)size, sizeof *w->identities);
+    return w->hellos && w->verdicts && w->identities;
+}
+
+static void close_workspace(workspace *w)
+{
+    cst_room_close(&w->room);
+    free(w->verdicts);
+    free(w->identities);
+}
+
+static coset_status make_transport(coset_comm *c, const coset_oob *oob, const coset_transport_ops *ops,
+                                   const workspace *w, coset_error *why)
+{
     for (int r = 0; r < c->size; r++)
-        identities[r] = all[r].identity;
+        w->identities[r] = w->hellos[r].identity;
     coset_transport_config config = {
         .struct_size = sizeof config,
         .late_ms = c->settings.late_ms,
@@ -221,14 +264,13 @@ static coset_status make_transport(coset_comm *c, const coset_oob *oob, const co
         .checksum = c->settings.checksum,
         .progress = c->settings.progress,
         .control_bytes = sizeof(cst_control) + 2 * cst_slot_room(c->size),
-        .host = identities,
-        .job = all[0].job,
+        .host = w->identities,
+        .job = w->hellos[0].job,
         .on_entry = cst_comm_heard,
         .ctx = c,
         .address = c->settings.address,
     };
     coset_status status = ops->create(oob, &config, &c->transport, why);
-    free(identities);
     if (status == COSET_OK) {
         c->caps = *ops->caps(c->transport);
         if (c->size > 1 &&
@@ -239,15 +281,24 @@ static coset_status make_transport(coset_comm *c, const coset_oob *oob, const co
     return status;
 }
 
-static coset_status join(coset_comm *c, const coset_oob *oob, const coset_transport_ops *plugin, hello *all,
+/* The same on all ranks: all saw the same hellos. */
+static coset_status check_hellos(const hello *all, int size, coset_error *why)
+{
+    coset_status status = COSET_OK;
+    for (int r = 1; r < size && status == COSET_OK; r++)
+        status = compare_hello(&all[0], 0, &all[r], r, why);
+    for (int r = 0; r < size && status == COSET_OK; r++)
+        if (all[r].status != COSET_OK)
+            status =
+                cst_fail(why, COSET_ERR_MEMORY, r, "rank %d has no memory for a communicator of %d ranks", r, size);
+    return status;
+}
+
+static coset_status join(coset_comm *c, const coset_oob *oob, const coset_transport_ops *plugin, workspace *w,
                          coset_error *why)
 {
     int limit = c->settings.late_ms;
-    coset_status status = COSET_OK;
-    for (int r = 1; r < c->size && status == COSET_OK; r++)
-        status = compare_hello(&all[0], 0, &all[r], r, why);
-    if (status != COSET_OK)
-        return status; /* the same on all ranks: all saw the same hellos */
+    hello *all = w->hellos;
     for (int r = 0; r < c->size; r++) {
         all[r].identity[sizeof all[r].identity - 1] = 0;
         all[r].host[sizeof all[r].host - 1] = 0;
@@ -256,7 +307,7 @@ static coset_status join(coset_comm *c, const coset_oob *oob, const coset_transp
     c->job = all[0].job;
     coset_error own = COSET_ERROR_INIT; /* `why` may be NULL, the others want the text all the same */
     const coset_transport_ops *ops = NULL;
-    status = cst_nodes_find(&c->nodes, c->size, identity_of, all);
+    coset_status status = cst_nodes_find(&c->nodes, c->size, identity_of, all);
     if (status != COSET_OK)
         cst_fail(&own, status, -1, "no memory for %d ranks", c->size);
     if (status == COSET_OK) {
@@ -268,10 +319,10 @@ static coset_status join(coset_comm *c, const coset_oob *oob, const coset_transp
         status = check_plugin(plugin, &own);
     if (status == COSET_OK)
         status = cst_transport_check_env(&own);
-    status = agree(oob, status, limit, &own);
+    status = agree(oob, status, limit, w->verdicts, &own);
     if (status == COSET_OK) {
-        status = make_transport(c, oob, ops, all, &own);
-        status = agree(oob, status, limit, &own);
+        status = make_transport(c, oob, ops, w, &own);
+        status = agree(oob, status, limit, w->verdicts, &own);
     }
     if (status != COSET_OK)
         cst_error_copy(why, &own);
@@ -284,27 +335,27 @@ coset_status cst_comm_create(const coset_oob *oob, const cst_settings *settings,
     if (!oob->allgather || oob->size < 1 || oob->rank < 0 || oob->rank >= oob->size)
         return cst_fail(why, COSET_ERR_ARGUMENT, -1, "rank %d of %d: rank must be at least 0 and below size", oob->rank,
                         oob->size);
+    workspace w;
+    hello mine;
     coset_comm *c = allocate(oob, settings);
-    hello *all = calloc((size_t)oob->size, sizeof *all);
-    if (!c || !all) {
-        free(all);
+    bool memory = open_workspace(&w, oob->size) && c;
+    make_hello(&mine, settings, memory ? COSET_OK : COSET_ERR_MEMORY);
+    coset_status status =
+        w.hellos ? oob->allgather(oob->ctx, &mine, w.hellos, sizeof mine, settings->late_ms) : COSET_ERR_MEMORY;
+    if (status != COSET_OK)
+        cst_fail(why, status, -1, "ranks could not exchange their hellos: %s", coset_strerror(status));
+    else
+        status = check_hellos(w.hellos, oob->size, why);
+    if (status == COSET_OK) {
+        c->plugin = plugin;
+        status = join(c, oob, plugin, &w, why);
+    }
+    close_workspace(&w);
+    if (status != COSET_OK) {
+        if (c && c->transport)
+            c->transport->ops->destroy(c->transport);
         if (c)
             free_parts(c);
-        return cst_fail(why, COSET_ERR_MEMORY, -1, "no memory for a communicator of %d ranks", oob->size);
-    }
-    c->plugin = plugin;
-    hello mine;
-    make_hello(&mine, settings);
-    coset_status status = oob->allgather(oob->ctx, &mine, all, sizeof mine, settings->late_ms);
-    if (status == COSET_OK)
-        status = join(c, oob, plugin, all, why);
-    else
-        cst_fail(why, status, -1, "ranks could not exchange their hellos: %s", coset_strerror(status));
-    free(all);
-    if (status != COSET_OK) {
-        if (c->transport)
-            c->transport->ops->destroy(c->transport);
-        free_parts(c);
         if (why)
             why->rank = oob->rank;
         return status;

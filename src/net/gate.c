@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "net/descriptors.h"
 #include "net/socket.h"
 #include "net/unix.h"
 
@@ -37,7 +38,7 @@ int cst_gate_poll_count(const cst_gate *gate)
 
 void cst_gate_poll_set(const cst_gate *gate, struct pollfd *out)
 {
-    out[0] = (struct pollfd){gate->listener, POLLIN, 0};
+    out[0] = (struct pollfd){gate->full ? -1 : gate->listener, POLLIN, 0};
     for (int i = 0; i < gate->guests; i++)
         out[1 + i] = (struct pollfd){gate->guest[i].fd, POLLIN, 0};
 }
@@ -88,15 +89,29 @@ static bool make_room(cst_gate *gate)
     return true;
 }
 
-/* Lets one connection in as the last guest; *admitted is 0 if none waits. */
+/* Without a descriptor for a newcomer: a guest that says nothing has to go, one that is about to choose may stay, since
+ * it gives its own back or takes its place. */
+static bool can_wait(cst_gate *gate)
+{
+    if (drop_oldest_stranger(gate, "out of descriptors"))
+        return true;
+    gate->full = gate->guests > 0 || gate->patient;
+    return gate->full;
+}
+
+/* Lets one connection in as the last guest; *admitted is 0 if none waits, or if there is no room for it now. */
 static coset_status admit(cst_gate *gate, int *admitted, coset_error *why)
 {
     int fd;
+    coset_error own = COSET_ERROR_INIT;
     *admitted = 0;
+    gate->full = false;
     do {
-        coset_status status = cst_accept(gate->listener, &fd, why);
-        if (status == COSET_ERR_SYSTEM && errno == EMFILE && drop_oldest_stranger(gate, "out of descriptors"))
+        coset_status status = cst_accept(gate->listener, &fd, &own);
+        if (status == COSET_ERR_SYSTEM && cst_descriptors_exhausted(errno) && can_wait(gate))
             return COSET_OK;
+        if (status)
+            cst_error_copy(why, &own);
         if (status || fd < 0)
             return status;
         if (is_local_stranger(fd)) {

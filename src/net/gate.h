@@ -29,6 +29,9 @@ typedef struct {
     int listener; /* owned; -1: closed */
     cst_token token;
     unsigned purposes; /* bit (1 << purpose) for each that is let in */
+    bool full;         /* no descriptor for newcomers until a guest has left */
+    bool patient; /* the caller's to set: being out of descriptors passes, since others of this process are about to
+                     be given back */
     int guests, strangers, room;
     cst_guest *guest;
     int foreign; /* connections turned away because of their token or version, for error texts */

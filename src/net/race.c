@@ -3,6 +3,7 @@
 
 #include "base/error.h"
 #include "base/log.h"
+#include "net/descriptors.h"
 #include "net/socket.h"
 #include "net/unix.h"
 
@@ -62,6 +63,7 @@ static void say_hello(cst_race *race, cst_attempt *a)
 static void start(cst_race *race, int i)
 {
     cst_attempt *a = &race->attempt[i];
+    a->refused = false;
     if (race->routes->local[0]) {
         if (cst_unix_connect(race->routes->local, race->deadline, &a->fd, &race->obstacle))
             rest(a);
@@ -69,7 +71,9 @@ static void start(cst_race *race, int i)
             say_hello(race, a);
         return;
     }
-    if (cst_connect_begin(&race->routes->addr[i], &a->fd, &race->obstacle)) {
+    coset_status status = cst_connect_begin(&race->routes->addr[i], &a->fd, &race->obstacle);
+    if (status) {
+        a->refused = status == COSET_ERR_PEER;
         rest(a);
         return;
     }
@@ -109,7 +113,9 @@ static bool advance(cst_race *race, int i, short events)
     if (a->state == CST_RESTING && cst_deadline_passed(a->until)) {
         start(race, i);
     } else if (a->state == CST_CONNECTING && events) {
-        if (cst_connect_end(&race->routes->addr[i], &a->fd, &race->obstacle))
+        coset_status status = cst_connect_end(&race->routes->addr[i], &a->fd, &race->obstacle);
+        a->refused = status == COSET_ERR_PEER;
+        if (status)
             rest(a);
         else
             say_hello(race, a);
@@ -151,6 +157,14 @@ bool cst_race_has_connection(const cst_race *race)
     return count_in(race, CST_ASKED) > 0;
 }
 
+bool cst_race_is_refused(const cst_race *race)
+{
+    bool refused = race->count > 0;
+    for (int i = 0; i < race->count; i++)
+        refused = refused && (race->attempt[i].refused || race->attempt[i].state == CST_WRONG);
+    return refused;
+}
+
 coset_status cst_race_step(cst_race *race, const struct pollfd *set, int *fd)
 {
     for (int i = 0; i < race->count; i++) {
@@ -180,7 +194,7 @@ coset_status cst_race_run(const cst_routes *routes, const cst_hello *hello, cst_
     while (status == COSET_IN_PROGRESS && (cst_race_has_connection(&race) || !cst_deadline_passed(recheck))) {
         cst_deadline until = cst_race_has_connection(&race) ? CST_NEVER : recheck;
         int n = cst_race_poll_set(&race, set, &until);
-        poll(set, (nfds_t)n, cst_deadline_left(until, 1000));
+        cst_poll(set, n, cst_deadline_left(until, 1000));
         status = cst_race_step(&race, set, fd);
     }
     cst_error_copy(why, &race.obstacle);

@@ -27,6 +27,7 @@ typedef enum { CST_RESTING, CST_CONNECTING, CST_ASKED, CST_WRONG } cst_attempt_s
 typedef struct {
     cst_attempt_state state;
     int fd;
+    bool refused; /* nobody listened there at the last try */
     int pause_ms;
     cst_deadline until; /* resting: next try; connecting: give up */
     size_t got;
@@ -52,6 +53,8 @@ int cst_race_poll_set(const cst_race *race, struct pollfd *out, cst_deadline *un
  * chosen. IN_PROGRESS. LATE at the deadline; MISMATCH or PEER when every address has led to somebody else. An open
  * connection that is not answered yet is kept, since the other end may be busy. race->obstacle tells why. */
 coset_status cst_race_step(cst_race *race, const struct pollfd *set, int *fd);
+/* Does nobody listen at any of the addresses? For a process that is known to have listened: it has stopped. */
+bool cst_race_is_refused(const cst_race *race);
 /* Is a connection open that waits for its answer? */
 bool cst_race_has_connection(const cst_race *race);
 

@@ -9,10 +9,10 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/fork.h"
+#include "transport/agree.h"
 #include "transport/shm/guests.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -54,22 +54,6 @@ static coset_status open_listener(uint64_t job, int rank, int size, cst_card *me
     cst_fork_guard(fd);
     *out = fd;
     return COSET_OK;
-}
-
-/* Can this process open `count` descriptors more? Found out now, when all ranks still hear of it: later one rank would
- * fail alone and the others would wait for it. */
-static coset_status check_descriptors(int fd, int count, coset_error *why)
-{
-    int *copy = calloc((size_t)count, sizeof *copy), opened = 0;
-    while (copy && opened < count && (copy[opened] = fcntl(fd, F_DUPFD_CLOEXEC, 0)) >= 0)
-        opened++;
-    bool enough = opened == count;
-    while (opened)
-        close(copy[--opened]);
-    free(copy);
-    return enough ? COSET_OK
-                  : cst_fail(why, COSET_ERR_SYSTEM, -1, "transport shm: %d more descriptors are needed (ulimit -n)",
-                             count);
 }
 
 static coset_status connect_to(const cst_card *to, uint64_t job, int peer, int rank, cst_deadline deadline, cst_link *l,
@@ -114,29 +98,39 @@ static coset_status exchange(const coset_oob *oob, const cst_card *me, cst_card 
     return COSET_OK;
 }
 
-coset_status cst_meet(const coset_oob *oob, uint64_t job, int timeout_ms, cst_link *links, coset_status mine,
+/* Also after a failure: ranks below wait for this one's connection, and would wait long. */
+static coset_status connect_down(const coset_oob *oob, const cst_card *all, uint64_t job, cst_deadline deadline,
+                                 cst_link *links, coset_error *why)
+{
+    coset_status status = COSET_OK;
+    for (int r = 0; r < oob->rank; r++) {
+        coset_status one = connect_to(&all[r], job, r, oob->rank, deadline, &links[r], status ? NULL : why);
+        status = status ? status : one;
+    }
+    return status;
+}
+
+coset_status cst_meet(const coset_oob *oob, uint64_t job, int timeout_ms, cst_link *links, coset_status *mine,
                       coset_error *why)
 {
-    const int spare = 4; /* the memory that rank 0 hands out, and strangers that come in between */
-    cst_card me = {.status = mine, .pid = getpid(), .pid_namespace = cst_pid_namespace()};
-    cst_card *all = calloc((size_t)oob->size, sizeof *all);
+    cst_card me = {.status = *mine, .pid = getpid(), .pid_namespace = cst_pid_namespace()};
+    cst_room room;
+    cst_card *all = cst_room_open(&room, oob->size, sizeof *all);
     int listener = -1;
     if (!all)
         return cst_fail(why, COSET_ERR_MEMORY, -1, "transport shm: out of memory");
-    if (!mine)
-        me.status = open_listener(job, oob->rank, oob->size, &me, &listener, why);
     if (!me.status)
-        me.status = check_descriptors(listener, oob->size + spare, why);
+        me.status = open_listener(job, oob->rank, oob->size, &me, &listener, why);
     coset_status status = exchange(oob, &me, all, timeout_ms, why);
     cst_deadline deadline = cst_deadline_in(timeout_ms);
-    for (int r = 0; r < oob->rank && !status; r++)
-        status = connect_to(&all[r], job, r, oob->rank, deadline, &links[r], why);
     if (!status)
-        status = cst_guests_admit(listener, all, oob->rank, oob->size, deadline, links, why);
+        *mine = connect_down(oob, all, job, deadline, links, why);
+    if (!status && !*mine)
+        *mine = cst_guests_admit(listener, all, oob->rank, oob->size, deadline, links, why);
     if (listener >= 0) {
         cst_fork_unguard(listener);
         close(listener);
     }
-    free(all);
+    cst_room_close(&room);
     return status;
 }

@@ -3,6 +3,8 @@
 
 #include "base/error.h"
 #include "base/fork.h"
+#include "net/descriptors.h"
+#include "transport/agree.h"
 #include "transport/shm/meet.h"
 
 #include <errno.h>
@@ -30,18 +32,37 @@ static coset_status open_own(cst_mesh *m, coset_error *why)
     return watch(m, m->event, m->rank, why);
 }
 
+/* Found out while all ranks still hear of it: later one rank would fail alone and the others would wait for it. */
+static coset_status check_descriptors(int size, coset_error *why)
+{
+    const int own = 3;   /* epoll, event, listener */
+    const int spare = 4; /* the memory that rank 0 hands out, and strangers that come in between */
+    cst_descriptors needed;
+    coset_status status = cst_descriptors_hold(&needed, size - 1 + own + spare, "transport shm", why);
+    if (!status)
+        cst_descriptors_free(&needed);
+    return status;
+}
+
 coset_status cst_mesh_open(const coset_oob *oob, uint64_t job, int timeout_ms, cst_mesh *m, coset_error *why)
 {
     *m = (cst_mesh){.rank = oob->rank, .size = oob->size, .epoll = -1, .event = -1, .pages = -1};
     m->links = calloc((size_t)oob->size, sizeof *m->links);
-    if (!m->links)
-        return cst_fail(why, COSET_ERR_MEMORY, -1, "transport shm: out of memory");
+    if (!m->links) {
+        coset_status mine = cst_fail(why, COSET_ERR_MEMORY, -1, "transport shm: out of memory");
+        return cst_meet(oob, job, timeout_ms, NULL, &mine, why);
+    }
     for (int r = 0; r < oob->size; r++)
         m->links[r].fd = -1;
-    coset_status status = cst_meet(oob, job, timeout_ms, m->links, open_own(m, why), why);
-    for (int r = 0; r < oob->size && !status; r++)
+    coset_status mine = check_descriptors(oob->size, why);
+    if (!mine)
+        mine = open_own(m, why);
+    coset_status status = cst_meet(oob, job, timeout_ms, m->links, &mine, why);
+    for (int r = 0; r < oob->size && !status && !mine; r++)
         if (m->links[r].fd >= 0)
-            status = watch(m, m->links[r].fd, r, why);
+            mine = watch(m, m->links[r].fd, r, why);
+    if (!status)
+        status = cst_agree(oob, "transport shm: sockets", mine, 0, timeout_ms, why);
     if (status)
         cst_mesh_close(m);
     return status;

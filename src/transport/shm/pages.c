@@ -2,6 +2,7 @@
 #include "transport/shm/pages.h"
 
 #include "base/error.h"
+#include "net/descriptors.h"
 #include "transport/limits.h"
 
 #include <errno.h>
@@ -34,11 +35,12 @@ static int anonymous_fd(void)
 coset_status cst_pages_probe(char *why, size_t why_bytes)
 {
     int fd = anonymous_fd();
-    if (fd < 0) {
+    if (fd < 0 && !cst_descriptors_exhausted(errno)) { /* else creation says how many are needed */
         snprintf(why, why_bytes, "no anonymous shared memory: memfd_create and /dev/shm: %s", strerror(errno));
         return COSET_ERR_UNSUPPORTED;
     }
-    close(fd);
+    if (fd >= 0)
+        close(fd);
     if (why_bytes)
         *why = 0;
     return COSET_OK;

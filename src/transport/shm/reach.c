@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "transport/agree.h"
 #include "transport/iov.h"
 
 #include <errno.h>
@@ -44,27 +45,28 @@ static bool can_read(pid_t pid, const sample *s)
 }
 
 /* The first peer whose memory this rank cannot read; -1 if it can read them all. */
-static int unreadable(const coset_oob *oob, const pid_t *pids, const sample *all)
+static int unreadable(const coset_oob *oob, const cst_link *links, const sample *all)
 {
     for (int r = 0; r < oob->size; r++)
-        if (r != oob->rank && !can_read(pids[r], &all[r]))
+        if (r != oob->rank && !can_read(links[r].pid, &all[r]))
             return r;
     return -1;
 }
 
-static coset_status try_out(const coset_oob *oob, const pid_t *pids, int timeout_ms, bool *allowed, int *peer,
+static coset_status try_out(const coset_oob *oob, const cst_link *links, int timeout_ms, bool *allowed, int *peer,
                             coset_error *why)
 {
     uint64_t word[2] = {1, 2};
     if (getrandom(word, sizeof word, 0) < 0)
         return cst_fail_errno(why, "transport shm: getrandom");
-    sample me = {(uintptr_t)word, {word[0], word[1]}}, *all = calloc((size_t)oob->size, sizeof *all);
-    uint8_t *votes = calloc((size_t)oob->size, 1), vote = 0;
+    cst_room all_room, votes_room;
+    sample me = {(uintptr_t)word, {word[0], word[1]}}, *all = cst_room_open(&all_room, oob->size, sizeof *all);
+    uint8_t *votes = cst_room_open(&votes_room, oob->size, 1), vote = 0;
     coset_status status = all && votes ? COSET_OK : COSET_ERR_MEMORY;
     if (!status)
         status = oob->allgather(oob->ctx, &me, all, sizeof me, timeout_ms);
     if (!status) {
-        *peer = unreadable(oob, pids, all);
+        *peer = unreadable(oob, links, all);
         vote = *peer < 0;
         /* also keeps `word` in place until all have tried */
         status = oob->allgather(oob->ctx, &vote, votes, sizeof vote, timeout_ms);
@@ -72,13 +74,13 @@ static coset_status try_out(const coset_oob *oob, const pid_t *pids, int timeout
     *allowed = true;
     for (int r = 0; r < oob->size && !status; r++)
         *allowed &= votes[r] != 0;
-    free(all);
-    free(votes);
+    cst_room_close(&all_room);
+    cst_room_close(&votes_room);
     return status ? cst_fail(why, status, -1, "transport shm: the ranks did not all meet: %s", coset_strerror(status))
                   : COSET_OK;
 }
 
-coset_status cst_reach_agree(const coset_oob *oob, cst_reach_method method, const pid_t *pids, int timeout_ms,
+coset_status cst_reach_agree(const coset_oob *oob, cst_reach_method method, const cst_link *links, int timeout_ms,
                              bool *allowed, coset_error *why)
 {
     int peer = -1;
@@ -87,7 +89,7 @@ coset_status cst_reach_agree(const coset_oob *oob, cst_reach_method method, cons
         return COSET_OK;
     if (method == CST_REACH_CMA)
         prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0); /* fails where there is no Yama: nothing to declare */
-    coset_status status = try_out(oob, pids, timeout_ms, allowed, &peer, why);
+    coset_status status = try_out(oob, links, timeout_ms, allowed, &peer, why);
     if (status || *allowed)
         return status;
     if (method == CST_REACH_CMA)

@@ -49,7 +49,9 @@ coset_status cst_share(const coset_oob *oob, cst_mesh *mesh, const cst_mesh_hand
         return status;
     if (oob->rank)
         status = receive_pages(mesh, h, number, deadline, fd, why);
-    for (int r = 1; r < oob->size && !oob->rank && !status; r++)
-        status = send_pages(&mesh->links[r], r, number, *fd, deadline, why);
+    for (int r = 1; r < oob->size && !oob->rank; r++) { /* also after a failure: the others wait for it */
+        coset_status one = send_pages(&mesh->links[r], r, number, *fd, deadline, status ? NULL : why);
+        status = status ? status : one;
+    }
     return cst_agree(oob, what, status, value, timeout_ms, why);
 }

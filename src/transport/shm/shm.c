@@ -9,6 +9,7 @@
 #include "transport/channel/channel.h"
 #include "transport/notices.h"
 #include "transport/shm/host.h"
+#include "transport/shm/meet.h"
 #include "transport/shm/pages.h"
 #include "transport/shm/reach.h"
 #include "transport/shm/segments.h"
@@ -181,11 +182,7 @@ static coset_status open_all(shm *s, const coset_oob *oob, const coset_transport
     status = cst_agree(oob, "COSET_SHM_METHOD", status, s->method, config->late_ms, why);
     if (status)
         return status;
-    pid_t *pids = calloc((size_t)oob->size, sizeof *pids);
-    for (int r = 0; pids && r < oob->size; r++)
-        pids[r] = s->mesh.links[r].pid;
-    status = cst_reach_agree(oob, s->method, pids, config->late_ms, &s->reach, why);
-    free(pids);
+    status = cst_reach_agree(oob, s->method, s->mesh.links, config->late_ms, &s->reach, why);
     if (status)
         return status;
     status = open_channel(s, config);
@@ -202,7 +199,8 @@ static coset_status create(const coset_oob *oob, const coset_transport_config *c
     if (!s || !goodbye) {
         free(s);
         free(goodbye);
-        return cst_fail(why, COSET_ERR_MEMORY, -1, "transport shm: out of memory");
+        coset_status mine = cst_fail(why, COSET_ERR_MEMORY, -1, "transport shm: out of memory");
+        return cst_meet(oob, config->job, config->late_ms, NULL, &mine, why);
     }
     s->base = (coset_transport){&cst_transport_shm, oob->rank, oob->size};
     s->goodbye = goodbye;

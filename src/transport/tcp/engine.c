@@ -132,9 +132,10 @@ coset_status cst_engine_open(cst_engine *e, int *fds, coset_error *why)
         return cst_fail(why, COSET_ERR_MEMORY, -1, "out of memory for %d ranks", e->size);
     }
     e->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (e->epoll < 0 || cst_adopt(e->epoll, why)) {
+    coset_status status = e->epoll < 0 ? cst_fail_errno(why, "epoll_create1") : cst_adopt(e->epoll, why);
+    if (status) {
         free_memory(e);
-        return cst_fail_errno(why, "epoll_create1");
+        return status;
     }
     for (int r = 0; r < e->size; r++) {
         cst_tcp_peer *p = &e->peers[r];

@@ -6,13 +6,13 @@
 #include "transport/tcp/mesh.h"
 
 #include "base/error.h"
+#include "net/descriptors.h"
 #include "net/gate.h"
 #include "net/socket.h"
 #include "net/token.h"
 #include "transport/agree.h"
 #include "transport/tcp/offer.h"
 
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,6 +21,12 @@
 /* All ranks were alive a moment ago, when offers were exchanged. If nothing at all moves for this many times dead_ms,
  * something is wrong that waiting will not mend. */
 #define STALL_FACTOR 3
+/* Descriptors beside the connections: the listener, two for epoll, two for waking, and a few for connections that turn
+ * out not to be needed. With fewer of these than such connections the rest waits its turn. */
+#define BESIDE 5
+#define SPARE  4
+/* How long a rank that has failed tries to say so to those that it has not yet connected to. */
+#define LAST_WORDS_MS 500
 
 typedef struct {
     bool running;
@@ -113,22 +119,27 @@ static coset_status accept_all(builder *b, coset_error *why)
 
 /* -------- out -------- */
 
+static cst_hello hello_for(const builder *b, int rank, int channel)
+{
+    return (cst_hello){
+        .token = cst_token_from_number(b->config->job),
+        .version = COSET_WIRE_VERSION,
+        .purpose = channel == b->sockets ? CST_PURPOSE_CONTROL : CST_PURPOSE_DATA,
+        .rank = (uint32_t)b->rank,
+        .size = (uint32_t)b->size,
+        .channel = (uint32_t)channel,
+        .to_rank = (uint32_t)rank,
+        .pid = (uint32_t)getpid(),
+    };
+}
+
 static void start_runner(builder *b, runner *r, cst_deadline deadline)
 {
     r->rank = b->next / (b->sockets + 1);
     r->channel = b->next % (b->sockets + 1);
     b->next++;
     cst_offer_routes(&b->offers[r->rank], cst_same_host(b->config, b->rank, r->rank), &r->routes);
-    const cst_hello hello = {
-        .token = cst_token_from_number(b->config->job),
-        .version = COSET_WIRE_VERSION,
-        .purpose = r->channel == b->sockets ? CST_PURPOSE_CONTROL : CST_PURPOSE_DATA,
-        .rank = (uint32_t)b->rank,
-        .size = (uint32_t)b->size,
-        .channel = (uint32_t)r->channel,
-        .to_rank = (uint32_t)r->rank,
-        .pid = (uint32_t)getpid(),
-    };
+    const cst_hello hello = hello_for(b, r->rank, r->channel);
     cst_race_begin(&r->race, &r->routes, &hello, deadline);
     r->running = true;
 }
@@ -147,6 +158,8 @@ static coset_status run_races(builder *b, const struct pollfd *set, cst_deadline
             continue;
         int fd;
         coset_status status = cst_race_step(&r->race, own, &fd);
+        if (status == COSET_IN_PROGRESS && cst_race_is_refused(&r->race)) /* all listened before they heard of offers */
+            status = cst_fail(&r->race.obstacle, COSET_ERR_PEER, r->rank, "it has stopped listening");
         if (status == COSET_IN_PROGRESS)
             continue;
         cst_race_end(&r->race);
@@ -231,7 +244,7 @@ static coset_status build(builder *b, cst_deadline deadline, coset_error *why)
         int n = fill_poll_set(b, &races_at, &controls_at, &until);
         if (n == 0)
             return cst_fail(why, COSET_ERR_MEMORY, -1, "out of memory");
-        poll(b->set, (nfds_t)n, cst_deadline_left(until, 500));
+        cst_poll(b->set, n, cst_deadline_left(until, 500));
         races = b->set + races_at;
         status = check_controls(b, b->set + controls_at, why);
         if (status)
@@ -239,14 +252,25 @@ static coset_status build(builder *b, cst_deadline deadline, coset_error *why)
     }
 }
 
-static coset_status connect_all(const coset_oob *oob, const coset_transport_config *config, const cst_offer *offers,
-                                int listener, cst_mesh_fds *out, coset_error *why)
+/* This rank has failed, and others wait for it. Ranks above it find nobody listening any more; those below see a
+ * connection of its end, which it makes if they have none yet. */
+static void leave(builder *b)
 {
-    builder *b = calloc(1, sizeof *b);
-    if (!b) {
-        cst_close(listener);
-        return cst_fail(why, COSET_ERR_MEMORY, -1, "out of memory");
+    cst_deadline until = cst_deadline_in(LAST_WORDS_MS);
+    for (int r = 0; r < b->rank; r++) {
+        int *fd = &b->fds->control[r];
+        cst_routes routes;
+        cst_hello hello = hello_for(b, r, b->sockets);
+        cst_offer_routes(&b->offers[r], cst_same_host(b->config, b->rank, r), &routes);
+        if (*fd < 0 && cst_race_run(&routes, &hello, until, until, fd, NULL))
+            *fd = -1;
     }
+    cst_mesh_fds_free(b->fds);
+}
+
+static coset_status connect_all(builder *b, const coset_oob *oob, const coset_transport_config *config,
+                                const cst_offer *offers, int listener, cst_mesh_fds *out, coset_error *why)
+{
     b->config = config;
     b->rank = oob->rank;
     b->size = oob->size;
@@ -256,13 +280,31 @@ static coset_status connect_all(const coset_oob *oob, const coset_transport_conf
     b->missing = (oob->size - 1) * (out->sockets + 1);
     cst_token token = cst_token_from_number(config->job);
     cst_gate_open(&b->gate, listener, &token, 1u << CST_PURPOSE_DATA | 1u << CST_PURPOSE_CONTROL);
+    b->gate.patient = true;
     coset_status status = build(b, cst_deadline_in(config->late_ms), why);
     cst_gate_close(&b->gate);
     for (int i = 0; i < RACES; i++)
         if (b->runner[i].running)
             cst_race_end(&b->runner[i].race);
+    if (status)
+        leave(b);
     free(b->set);
-    free(b);
+    return status;
+}
+
+/* What can be refused is asked for before the ranks wait for each other. */
+static coset_status prepare(const coset_oob *oob, const coset_transport_config *config, int sockets, builder **b,
+                            cst_mesh_fds *out, coset_error *why)
+{
+    const int wanted = (oob->size - 1) * (sockets + 1) + BESIDE + SPARE;
+    cst_descriptors room = {0, NULL};
+    *b = calloc(1, sizeof **b);
+    coset_status status =
+        fds_new(out, oob->size, sockets) && *b ? COSET_OK : cst_fail(why, COSET_ERR_MEMORY, -1, "out of memory");
+    if (!status)
+        status = cst_descriptors_hold(&room, wanted, "transport tcp", why);
+    status = cst_agree(oob, "COSET_SOCKETS", status, (uint64_t)sockets, config->late_ms, why);
+    cst_descriptors_free(&room);
     return status;
 }
 
@@ -270,19 +312,17 @@ coset_status cst_mesh_connect(const coset_oob *oob, const coset_transport_config
                               cst_mesh_fds *out, coset_error *why)
 {
     int listener;
+    builder *b;
     cst_offer *offers = NULL;
-    coset_status status =
-        fds_new(out, oob->size, sockets) ? COSET_OK : cst_fail(why, COSET_ERR_MEMORY, -1, "out of memory");
-    status = cst_agree(oob, "COSET_SOCKETS", status, (uint64_t)sockets, config->late_ms, why);
+    coset_status status = prepare(oob, config, sockets, &b, out, why);
     if (!status)
         status = cst_offer_exchange(oob, config, &listener, &offers, why);
     if (!status) {
-        status = connect_all(oob, config, offers, listener, out, why);
-        if (status)
-            cst_mesh_fds_free(out); /* others, who may wait for this rank, see it go */
+        status = connect_all(b, oob, config, offers, listener, out, why);
         status = cst_agree(oob, "connecting", status, 0, config->late_ms, why);
     }
     free(offers);
+    free(b);
     if (status)
         cst_mesh_fds_free(out);
     return status;

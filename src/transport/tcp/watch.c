@@ -86,18 +86,20 @@ static void free_watch(cst_watch *w)
     free(w);
 }
 
+static coset_status adopt_into(int *place, int fd, const char *call, coset_error *why)
+{
+    coset_status status = fd < 0 ? cst_fail_errno(why, "%s", call) : cst_adopt(fd, why);
+    *place = status ? -1 : fd;
+    return status;
+}
+
 static coset_status open_descriptors(cst_watch *w, coset_error *why)
 {
-    w->epoll = epoll_create1(EPOLL_CLOEXEC);
-    if (w->epoll < 0 || cst_adopt(w->epoll, why)) {
-        w->epoll = -1;
-        return cst_fail_errno(why, "epoll_create1");
-    }
-    w->nudge = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (w->nudge < 0 || cst_adopt(w->nudge, why)) {
-        w->nudge = -1;
-        return cst_fail_errno(why, "eventfd");
-    }
+    coset_status status = adopt_into(&w->epoll, epoll_create1(EPOLL_CLOEXEC), "epoll_create1", why);
+    if (!status)
+        status = adopt_into(&w->nudge, eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK), "eventfd", why);
+    if (status)
+        return status;
     for (int r = 0; r <= w->size; r++) {
         int fd = r == w->size ? w->nudge : w->peer[r].fd;
         struct epoll_event e = {EPOLLIN, {.u32 = (uint32_t)r}};

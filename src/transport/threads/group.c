@@ -72,7 +72,8 @@ static coset_status fail(coset_error *why, coset_status status)
 static coset_status check_process(const coset_oob *oob, int timeout_ms, coset_error *why)
 {
     process_id me = {{process_mark.word[0], process_mark.word[1]}, (uint64_t)getpid()};
-    process_id *all = calloc((size_t)oob->size, sizeof *all);
+    cst_room room;
+    process_id *all = cst_room_open(&room, oob->size, sizeof *all);
     coset_status status = all ? oob->allgather(oob->ctx, &me, all, sizeof me, timeout_ms) : COSET_ERR_MEMORY;
     if (status)
         fail(why, status);
@@ -80,7 +81,7 @@ static coset_status check_process(const coset_oob *oob, int timeout_ms, coset_er
         if (memcmp(&all[r], &all[0], sizeof all[0]))
             status = cst_fail(why, COSET_ERR_UNSUPPORTED, r,
                               "transport threads: rank %d is in another process than rank 0; use shm or tcp", r);
-    free(all);
+    cst_room_close(&room);
     return status;
 }
 
@@ -89,7 +90,8 @@ static coset_status find_group(const coset_oob *oob, size_t control_bytes, int t
                                coset_error *why)
 {
     cst_group *made = oob->rank ? NULL : new_group(oob->size, control_bytes);
-    uint64_t mine = (uintptr_t)made, *all = calloc((size_t)oob->size, sizeof *all);
+    cst_room room;
+    uint64_t mine = (uintptr_t)made, *all = cst_room_open(&room, oob->size, sizeof *all);
     coset_status status = all ? oob->allgather(oob->ctx, &mine, all, sizeof mine, timeout_ms) : COSET_ERR_MEMORY;
     /* If the gather fails here it may have succeeded on another rank, which then uses the group: it cannot be freed. */
     if (status)
@@ -98,12 +100,12 @@ static coset_status find_group(const coset_oob *oob, size_t control_bytes, int t
         status = cst_fail(why, COSET_ERR_MEMORY, 0, "transport threads: rank 0 is out of memory");
     else
         *out = (cst_group *)(uintptr_t)all[0];
-    free(all);
+    cst_room_close(&room);
     return status;
 }
 
-coset_status cst_group_join(const coset_oob *oob, size_t control_bytes, int timeout_ms, cst_group **out,
-                            coset_error *why)
+coset_status cst_group_join(const coset_oob *oob, size_t control_bytes, int timeout_ms, coset_status mine,
+                            cst_group **out, coset_error *why)
 {
     cst_group *g = NULL;
     pthread_once(&mark_once, make_mark);
@@ -112,9 +114,9 @@ coset_status cst_group_join(const coset_oob *oob, size_t control_bytes, int time
         status = find_group(oob, control_bytes, timeout_ms, &g, why);
     if (status)
         return status;
-    status = add_member(g, oob->rank)
-                 ? COSET_OK
-                 : cst_fail(why, COSET_ERR_MEMORY, -1, "transport threads: out of memory for rank %d", oob->rank);
+    status = mine;
+    if (!status && !add_member(g, oob->rank))
+        status = cst_fail(why, COSET_ERR_MEMORY, -1, "transport threads: out of memory for rank %d", oob->rank);
     status = cst_agree(oob, "transport threads", status, control_bytes, timeout_ms, why);
     if (status)
         cst_group_leave(g);

@@ -23,10 +23,10 @@ typedef struct {
     cst_member member[];
 } cst_group;
 
-/* Collective. On success every instance holds a reference to the same group, with all members' areas in place.
+/* Collective; `mine`: what this rank has to report already, a failure makes all ranks fail. On success every instance holds a reference to the same group, with all members' areas in place.
  * UNSUPPORTED: the ranks are not in one process. MISMATCH: different control_bytes. MEMORY; or what the oob said. */
-coset_status cst_group_join(const coset_oob *oob, size_t control_bytes, int timeout_ms, cst_group **out,
-                            coset_error *why);
+coset_status cst_group_join(const coset_oob *oob, size_t control_bytes, int timeout_ms, coset_status mine,
+                            cst_group **out, coset_error *why);
 /* Gives the reference back; the last one frees everything. */
 void cst_group_leave(cst_group *g);
 

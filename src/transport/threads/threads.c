@@ -89,19 +89,20 @@ static coset_status create(const coset_oob *oob, const coset_transport_config *c
                            coset_error *why)
 {
     threads *t = calloc(1, sizeof *t);
-    if (!t) /* the others find out when the deadline has passed: without memory there is nothing to say it with */
-        return cst_fail(why, COSET_ERR_MEMORY, -1, "transport threads: out of memory");
+    cst_group *group;
+    coset_status status = t ? COSET_OK : cst_fail(why, COSET_ERR_MEMORY, -1, "transport threads: out of memory");
+    status = cst_group_join(oob, config->control_bytes, config->late_ms, status, &group, why);
+    if (status) {
+        free(t);
+        return status;
+    }
+    t->group = group;
     t->base = (coset_transport){&cst_transport_threads, oob->rank, oob->size};
     t->late_ms = config->late_ms;
     t->patience = cst_patience_for(oob->size);
     t->caps = (coset_transport_caps){sizeof t->caps, COSET_CAN_CONTROL | COSET_CAN_MAP | COSET_CAN_MAP_ANY,
                                      SEGMENT_BYTES, 0, cst_patience_for(oob->size).spins};
     cst_notices_init(&t->notices, SIZE_MAX);
-    coset_status status = cst_group_join(oob, config->control_bytes, config->late_ms, &t->group, why);
-    if (status) {
-        free(t);
-        return status;
-    }
     if (open_channel(t, config)) {
         coset_notice n = cst_notice_make(COSET_NOTICE_DEATH, oob->rank, COSET_ERR_PEER, oob->rank,
                                          "rank %d is out of memory", oob->rank);
