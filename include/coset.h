@@ -123,7 +123,8 @@ struct coset_transport_ops; /* coset_transport.h: a transport of the user's own 
 /* Zero (or NULL) in any field is the default. All ranks must give the same values (checked at creation). */
 typedef struct {
     size_t struct_size;
-    const char *transport; /* "threads", "shm", "tcp", "mpi", "fault:NAME"; default: COSET_TRANSPORT, else shm on one host, tcp on several */
+    const char *transport; /* "threads", "shm", "tcp", "mpi", "fault:NAME"; default: COSET_TRANSPORT, else shm on one
+                              host, tcp on several */
     const char *algorithm; /* all-reduce algorithm (docs/algorithms.md); default: COSET_ALGO, else "auto" */
     int progress;          /* COSET_PROGRESS_THREAD: a sleeping thread drives asynchronous operations nobody waits for;
                               COSET_PROGRESS_CALLER: operations advance only inside coset_ calls (MPI's FUNNELED) */
@@ -175,23 +176,27 @@ coset_status coset_comm_create_file(const char *path, int rank, int size, const 
                                     coset_comm **comm, coset_error *why);
 coset_status coset_comm_create_oob(const coset_oob *oob, const coset_comm_options *options, coset_comm **comm,
                                    coset_error *why);
-/* All ranks of one process at once: comms[0..size) are written, comms[r] to be used by one thread as rank r. Not collective. */
-coset_status coset_comm_create_threads(int size, const coset_comm_options *options, coset_comm *comms[], coset_error *why);
+/* All ranks of one process at once: comms[0..size) are written, comms[r] to be used by one thread as rank r. Not
+ * collective. */
+coset_status coset_comm_create_threads(int size, const coset_comm_options *options, coset_comm *comms[],
+                                       coset_error *why);
 
-/* A communicator per color, ranks ordered by (key, old rank). Collective; color < 0 gives *sub = NULL. */
+/* A communicator per color, ranks ordered by (key, old rank), with the options of `comm`. Collective; color < 0 gives
+ * *sub = NULL. The two are independent: each is destroyed, in any order. Errors as of any collective, and MEMORY, SYSTEM. */
 coset_status coset_comm_split(coset_comm *comm, int color, int key, coset_comm **sub);
 /* The ranks that still live, after COSET_ERR_PEER or an abort; collective among them; blocks until they agree
  * (bounded by dead_ms). Old ranks keep their order. Poisoned `comm` must still be destroyed. */
 coset_status coset_comm_shrink(coset_comm *comm, coset_comm **survivors);
 /* Makes every pending and later operation on every rank return COSET_ERR_ABORTED. Local, never blocks, any thread. */
 coset_status coset_comm_abort(coset_comm *comm, const char *why);
-/* Frees the communicator; NULL is a no-op. Not collective: says goodbye and waits (bounded) until no peer can still
+/* Frees the communicator and returns OK; NULL is a no-op. Not collective: says goodbye and waits (bounded) until no peer can still
  * write into this rank's memory. Outstanding requests end with COSET_ERR_ABORTED first, their callbacks are called, and
  * they are freed: their handles are invalid afterwards. */
 coset_status coset_comm_destroy(coset_comm *comm);
 
 /* The first error that poisoned the communicator, else the last one of a call on it. Any thread. Returns out->status. */
 coset_status coset_last_error(const coset_comm *comm, coset_error *out);
+/* -1 for NULL. */
 int coset_comm_rank(const coset_comm *comm);
 int coset_comm_size(const coset_comm *comm);
 /* "shm", "tcp", ...; valid as long as the communicator. */
@@ -200,30 +205,35 @@ const char *coset_comm_transport(const coset_comm *comm);
  * transports that have none. Owned by the communicator. */
 int coset_comm_fd(const coset_comm *comm);
 
-/* Counters since creation. */
+/* Counters since creation; those of the communicators that it made for the ranks of a host and between hosts count. */
 typedef struct {
     size_t struct_size;
     uint64_t operations;       /* operations completed */
-    uint64_t sent_bytes;       /* payload that others took from this rank: messages, reads of and writes into others' memory */
+    uint64_t sent_bytes;       /* payload that others took from this rank: messages, and what they read of its memory or
+                                  it wrote into theirs */
     uint64_t received_bytes;
     uint64_t wire_sent_bytes;  /* with headers */
     uint64_t wire_received_bytes;
     double wait_s;             /* time in which this rank had nothing to do but wait for others */
 } coset_stats;
+/* Set out->struct_size. Any thread. */
 coset_status coset_comm_stats(const coset_comm *comm, coset_stats *out);
-/* Writes the last operations (flight recorder) as JSON to `path`; done by itself, to COSET_FLIGHT_FILE, on an error. */
+/* Writes the last operations (flight recorder) as JSON to `path`; done by itself, to COSET_FLIGHT_FILE, on an error. Any
+ * thread. SYSTEM if the file cannot be written. */
 coset_status coset_comm_flight(const coset_comm *comm, const char *path);
 
 /* Memory that every rank of the host can reach directly: collectives on it need no copy. Collective, the same `bytes`
- * on every rank; zeroed, 64-byte aligned, populated in every process. MEMORY if /dev/shm-like memory is exhausted. */
+ * on every rank; zeroed, 64-byte aligned, populated in every process. Owned by the communicator: coset_free or
+ * coset_comm_destroy frees it. MEMORY if /dev/shm-like memory is exhausted. */
 coset_status coset_alloc(coset_comm *comm, size_t bytes, void **ptr);
-/* Collective. Memory not freed is freed by destroy. ARGUMENT if ptr is not a pointer that coset_alloc gave. */
+/* Collective. ARGUMENT if ptr is not a pointer that coset_alloc gave. */
 coset_status coset_free(coset_comm *comm, void *ptr);
 
 /* -------------------------------------------------------------------------------------------------------------
  * Collectives. Blocking until this rank's part is done: its send buffer may be reused and its result is there.
  */
-coset_status coset_allreduce(const void *send, void *recv, size_t count, coset_dtype dtype, coset_op op, coset_comm *comm);
+coset_status coset_allreduce(const void *send, void *recv, size_t count, coset_dtype dtype, coset_op op,
+                             coset_comm *comm);
 /* send has size * recvcount elements. In place: recv == send + rank * recvcount elements. */
 coset_status coset_reduce_scatter(const void *send, void *recv, size_t recvcount, coset_dtype dtype, coset_op op,
                                   coset_comm *comm);
@@ -244,8 +254,8 @@ coset_status coset_send(const void *buffer, size_t count, coset_dtype dtype, int
 coset_status coset_recv(void *buffer, size_t count, coset_dtype dtype, int peer, coset_comm *comm);
 
 /* Asynchronous forms: the buffers belong to the library until the request is done. *request is written on success. */
-coset_status coset_iallreduce(const void *send, void *recv, size_t count, coset_dtype dtype, coset_op op, coset_comm *comm,
-                              coset_request **request);
+coset_status coset_iallreduce(const void *send, void *recv, size_t count, coset_dtype dtype, coset_op op,
+                              coset_comm *comm, coset_request **request);
 coset_status coset_ireduce_scatter(const void *send, void *recv, size_t recvcount, coset_dtype dtype, coset_op op,
                                    coset_comm *comm, coset_request **request);
 coset_status coset_iallgather(const void *send, void *recv, size_t sendcount, coset_dtype dtype, coset_comm *comm,
@@ -259,15 +269,17 @@ coset_status coset_ireduce(const void *send, void *recv, size_t count, coset_dty
 coset_status coset_ibarrier(coset_comm *comm, coset_request **request);
 coset_status coset_isend(const void *buffer, size_t count, coset_dtype dtype, int peer, coset_comm *comm,
                          coset_request **request);
-coset_status coset_irecv(void *buffer, size_t count, coset_dtype dtype, int peer, coset_comm *comm, coset_request **request);
+coset_status coset_irecv(void *buffer, size_t count, coset_dtype dtype, int peer, coset_comm *comm,
+                         coset_request **request);
 
 /* *done = 1 when the operation has ended; never blocks, drives the communicator a little. The request stays owned. */
 coset_status coset_test(coset_request *request, int *done);
 /* Waits until the operation has ended, at most timeout_ms (< 0: as long as it takes). COSET_IN_PROGRESS at the timeout:
- * the request is alive and still owned. Otherwise the operation's status; the request is freed and *request = NULL. */
+ * the request is alive and still owned. Otherwise the operation's status; the request is freed and *request = NULL. One
+ * thread waits for a request. */
 coset_status coset_wait(coset_request **request, int timeout_ms);
 /* Calls fn(ctx, status) once, when the operation ends, on the thread that drives it (at once if it has ended). fn may
- * start operations but must not wait for any. The request must still be waited for. */
+ * start operations but must not wait for any. The request must still be waited for. ARGUMENT if it has one already. */
 coset_status coset_request_on_complete(coset_request *request, void (*fn)(void *ctx, coset_status status), void *ctx);
 /* Drives pending operations without blocking; *active (may be NULL) = how many remain. */
 coset_status coset_progress(coset_comm *comm, int *active);
@@ -290,9 +302,9 @@ typedef struct {
     int rows;
     coset_tuning_row row[10];
 } coset_tuning;
-/* For a vector of `bytes` of f32 on `ranks` ranks, as many on each of `hosts` hosts, over a transport by name ("shm", "tcp",
- * "mpi", ...). Reads tables only; any thread. ARGUMENT: ranks not in 2..1024, hosts not a divisor of ranks, no such
- * transport, "shm" and "threads" with several hosts. */
+/* For a vector of `bytes` of f32 on `ranks` ranks, as many on each of `hosts` hosts, over a transport by name ("shm",
+ * "tcp", "mpi", ...). Set out->struct_size; the strings are constant. Reads tables only; any thread. ARGUMENT: ranks not in
+ * 2..1024, hosts not a divisor of ranks, no such transport, "shm" and "threads" with several hosts. */
 coset_status coset_tuning_of(const char *transport, int ranks, int hosts, size_t bytes, coset_tuning *out);
 
 #pragma GCC visibility pop

@@ -22,6 +22,9 @@
  *
  * Gradients are summed in f32 or wider and rounded once, also those of 16-bit types. All ranks end with the same bits.
  * With COSET_RANK_ORDER=1 results do not depend on the sizes of the buckets.
+ *
+ * coset_ddp_ready and coset_ddp_grad may be called from any thread, all else from one at a time. NULL for a reducer is
+ * ARGUMENT. After PEER, LATE, ABORTED, CORRUPT or SYSTEM only coset_ddp_why and coset_ddp_destroy remain useful.
  */
 #ifndef COSET_DDP_H
 #define COSET_DDP_H
@@ -47,13 +50,14 @@ typedef struct {
     coset_dtype dtype;   /* F32, F64, F16 or BF16 */
     int ndim;            /* of the tensor: parameters of one dimension stay exact by default */
     const char *name;    /* for messages; may be NULL */
-    int flags;
+    int flags;           /* COSET_PARAM_EXACT or COSET_PARAM_COMPRESS; 0: by ndim and count */
 } coset_param;
 
 /* Zero (or NULL) in any field is the default. */
 typedef struct {
     size_t struct_size;
-    size_t bucket_bytes;   /* default 25 MiB; towards the end less: at most half of what is left, so that the tail overlaps */
+    size_t bucket_bytes;   /* default 25 MiB; towards the end less: at most half of what is left, so that the tail
+                              overlaps */
     size_t first_bytes;    /* of the bucket that is ready first: default 1 MiB, so that communication starts early */
     size_t last_bytes;     /* of the bucket that is ready last: default 1 MiB, since it overlaps with nothing */
     const size_t *caps;    /* instead of the three: one cap per bucket, the last one for all others */
@@ -67,35 +71,38 @@ typedef struct {
 #define COSET_DDP_OPTIONS_INIT {sizeof(coset_ddp_options), 0, 0, 0, 0, 0, 0, 0, 0}
 
 /* Collective. Memory for all gradients comes from coset_alloc, zeroed. ARGUMENT: no parameters, ids twice, a dtype that
- * is none. MISMATCH: ranks gave different parameters or options (both named). The communicator must outlive the reducer,
- * which splits off its own: other calls on `comm` stay free. */
-coset_status coset_ddp_create(coset_comm *comm, const coset_ddp_options *options, const coset_param *params, size_t nparams,
-                              coset_ddp **ddp);
-/* Collective. */
+ * is none. MISMATCH: ranks gave different parameters or options (both named). coset_last_error of `comm` has the text. The
+ * communicator must outlive the reducer, which splits off its own: other calls on `comm` stay free. */
+coset_status coset_ddp_create(coset_comm *comm, const coset_ddp_options *options, const coset_param *params,
+                              size_t nparams, coset_ddp **ddp);
+/* Frees the reducer and its gradients' memory and returns OK; NULL is a no-op. Between steps; in the middle of one it
+ * waits for the bucket under way. Not collective, as coset_comm_destroy. */
 coset_status coset_ddp_destroy(coset_ddp *ddp);
 
-/* Where the gradient of `id` lives; valid until a finish reports that gradients moved. NULL if there is no such parameter. */
+/* Where the gradient of `id` lives; valid until a finish reports that gradients moved. NULL if there is no such
+ * parameter. */
 void *coset_ddp_grad(coset_ddp *ddp, uint64_t id);
 /* The gradient of `id` has been written. Any thread; each parameter once a step. When a bucket is complete, and all
  * before it have started, it starts. ARGUMENT: unknown, or ready twice; the others learn of it at finish. */
 coset_status coset_ddp_ready(coset_ddp *ddp, uint64_t id);
-/* Collective: waits for all buckets. Parameters that were ready on some ranks only count as zero on the others; those
+/* Collective: blocks until all buckets have moved on all ranks. Parameters that were ready on some ranks only count as zero on the others; those
  * ready nowhere are an error that names them (on every rank), or are left alone with allow_unused. *moved (may be NULL)
  * = 1 if gradients live elsewhere from now on (buckets were rebuilt in the order in which gradients became ready; once,
  * after the first step; the gradients' values move with them). */
 coset_status coset_ddp_finish(coset_ddp *ddp, int *moved);
-/* Accumulation: with on = 1, ready and finish communicate nothing; gradients add up in the caller's hands. */
+/* Accumulation: with on = 1, ready and finish communicate nothing; gradients add up in the caller's hands. The same on all
+ * ranks. ARGUMENT between the first ready of a step and its finish. */
 coset_status coset_ddp_no_sync(coset_ddp *ddp, int on);
-/* This rank has no more batches: takes part in the steps of the others with zero gradients, until every rank has
+/* This rank has no more batches: blocks, and takes part in the steps of the others with zero gradients, until every rank has
  * called join. The mean stays a division by the number of all ranks. *steps (may be NULL) = how many. */
 coset_status coset_ddp_join(coset_ddp *ddp, uint64_t *steps);
 
 /* After finish and before the optimizer. The Euclidean norm of all gradients together, in f64, the same bits on every
  * rank; if it is above max_norm (> 0) every gradient is multiplied by max_norm / norm. *skip = 1, on every rank alike,
- * if a gradient is not finite: nothing is scaled then, the norm is NaN, and coset_ddp_why names the parameter and the first rank that
- * brought it in. total_norm and skip may be NULL. */
+ * if a gradient is not finite: nothing is scaled then, the norm is NaN, and coset_ddp_why names the parameter and the
+ * first rank that brought it in. total_norm and skip may be NULL. No communication. ARGUMENT: max_norm. */
 coset_status coset_ddp_clip(coset_ddp *ddp, double max_norm, double *total_norm, int *skip);
-/* Text about the last error or skip. Never NULL. */
+/* Text about the last error or skip; never NULL, valid until the next call on the reducer. */
 const char *coset_ddp_why(const coset_ddp *ddp);
 
 /* Of the last finished step. */

@@ -5,7 +5,8 @@
  * Parameters are taken in the order in which their gradients become ready (at first: the reverse of registration, as
  * backward goes). Each goes into the open bucket of its kind (dtype, exact or compressed); a bucket that has reached its
  * cap is closed. Without a list of caps, buckets shrink by halves towards the end: if backward takes twice as long as
- * communication, each has moved when the next is complete, and only the last one is exposed. Buckets are numbered in the order in which they are complete, and started in that order on every rank.
+ * communication, each has moved when the next is complete, and only the last one is exposed. Buckets are numbered in the
+ * order in which they are complete, and started in that order on every rank.
  */
 #ifndef CST_DDP_BUCKETS_H
 #define CST_DDP_BUCKETS_H

@@ -31,7 +31,8 @@ typedef struct {
 
 /* clang-format off */
 /* Rows of the table: `value` points to a bool (set to true), an int, a size_t (K, M, G are powers of 1024), a double, a
- * string (points into argv), the name of a file that can be written ("-": standard output), or one of the strings of `choices` (an array that ends with NULL). */
+ * string (points into argv), the name of a file that can be written ("-": standard output), or one of the strings of
+ * `choices` (an array that ends with NULL). */
 #define TOOL_FLAG(name, letter, text, value) {name, letter, NULL, text, TOOL_IS_FLAG, value, 0, 0, NULL}
 #define TOOL_INT(name, letter, takes, text, value, low, high) {name, letter, takes, text, TOOL_IS_INT, value, low, high, NULL}
 #define TOOL_SIZE(name, letter, takes, text, value) {name, letter, takes, text, TOOL_IS_SIZE, value, 0, 0, NULL}
@@ -45,7 +46,8 @@ typedef struct {
 /*
  * Fills the values. argv[0] is the command's full name; `about` is its --help text; `positional` names what may stand
  * after the options ("FILE..."), NULL if nothing may. Returns the index of the first positional argument (argc if none);
- * options stop at the first positional argument or at "--"; only where `positional` begins with a + ("+FILE...") may they follow it. Exits with 2 on bad input, with 0 after --help.
+ * options stop at the first positional argument or at "--"; only where `positional` begins with a + ("+FILE...") may they
+ * follow it. Exits with 2 on bad input, with 0 after --help.
  */
 int tool_options_parse(int argc, char **argv, const tool_option *options, const char *about, const char *positional);
 
