@@ -120,7 +120,7 @@ static void npy_that_lies_is_refused(void **state)
     }
 }
 
-static void every_truncation_is_refused(void **state)
+static void other_lengths_are_refused(void **state)
 {
     (void)state;
     const float x[2] = {1, 2};
@@ -128,6 +128,8 @@ static void every_truncation_is_refused(void **state)
     tool_vector v;
     size_t size = npy(bytes, 1, "{'descr': '<f4', 'fortran_order': False, 'shape': (2,), }", x, sizeof x);
     for (size_t n = 0; n < size; n++)
+        assert_int_equal(parse(tool_npy_parse, bytes, n, &v), -1);
+    for (size_t n = size + 1; n < sizeof bytes; n++) /* nor may anything follow the elements */
         assert_int_equal(parse(tool_npy_parse, bytes, n, &v), -1);
     size = safetensors(bytes, "{\"a\":{\"dtype\":\"F32\",\"shape\":[2],\"data_offsets\":[0,8]}}", x, sizeof x);
     for (size_t n = 0; n < size; n++)
@@ -231,7 +233,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(npy_headers_that_numpy_writes),    cmocka_unit_test(scalars_and_empty_arrays),
-        cmocka_unit_test(npy_that_lies_is_refused),         cmocka_unit_test(every_truncation_is_refused),
+        cmocka_unit_test(npy_that_lies_is_refused),         cmocka_unit_test(other_lengths_are_refused),
         cmocka_unit_test(safetensors_in_order_of_names),    cmocka_unit_test(mixed_types_are_widened),
         cmocka_unit_test(safetensors_that_lie_are_refused), cmocka_unit_test(what_is_written_is_read),
     };

@@ -58,7 +58,24 @@ static int parse(settings *s, int argc, char **argv)
     return first;
 }
 
-/* All files, in one dtype, with the same tensors. Exits with 2 on bad input. */
+/* The figures say how far the estimate is from the truth, and with NaN or infinity there is none. */
+static void check_finite(const char *name, const char *path, const tool_vector *v)
+{
+    size_t i = tool_vector_not_finite(v), t = 0, in_tensor = i;
+    if (i == v->count)
+        return;
+    for (; in_tensor >= v->tensors[t].count; t++)
+        in_tensor -= v->tensors[t].count;
+    double x = tool_vector_at(v->dtype, v->data, i);
+    const char *what = isnan(x) ? "NaN" : x > 0 ? "infinity" : "-infinity";
+    if (*v->tensors[t].name)
+        tool_bad_input(name,
+                       "%s: coordinate %zu of tensor \"%.100s\" (from 0) is %s: means of finite numbers are estimated",
+                       path, in_tensor, v->tensors[t].name, what);
+    tool_bad_input(name, "%s: coordinate %zu (from 0) is %s: means of finite numbers are estimated", path, i, what);
+}
+
+/* All files, in one dtype, with the same tensors, all numbers finite. Exits with 2 on bad input. */
 static tool_vector *read_all(const char *name, char **paths, int n)
 {
     tool_vector *v = calloc((size_t)n, sizeof *v);
@@ -72,6 +89,7 @@ static tool_vector *read_all(const char *name, char **paths, int n)
         if (r > 0 && !tool_vectors_alike(&v[0], &v[r]))
             tool_bad_input(name, "%s has other tensors or lengths than %s (%zu and %zu elements)", paths[r], paths[0],
                            v[r].count, v[0].count);
+        check_finite(name, paths[r], &v[r]);
         if (r == 0)
             dtype = v[0].dtype;
         else if (dtype != v[r].dtype)

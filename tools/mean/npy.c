@@ -154,6 +154,11 @@ int tool_npy_parse(const unsigned char *bytes, size_t size, tool_vector *v, char
     size_t width = coset_dtype_size(v->dtype), data = size - 8 - wide - length;
     if (h.count > data / width)
         return refuse(error, "the file is shorter than its shape says");
+    if (h.count * width < data) {
+        snprintf(error, TOOL_ERROR_TEXT, "%zu bytes follow the %zu elements that its shape says",
+                 data - h.count * width, h.count);
+        return -1;
+    }
     v->count = h.count;
     v->columns = h.fortran && h.dimensions > 1;
     v->data = malloc(h.count * width + 1);

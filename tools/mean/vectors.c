@@ -98,6 +98,14 @@ double tool_vector_at(coset_dtype dtype, const void *data, size_t i)
     return x;
 }
 
+size_t tool_vector_not_finite(const tool_vector *v)
+{
+    size_t i = 0;
+    while (i < v->count && isfinite(tool_vector_at(v->dtype, v->data, i)))
+        i++;
+    return i;
+}
+
 int tool_vector_convert(tool_vector *v, coset_dtype dtype)
 {
     if (v->dtype == dtype)

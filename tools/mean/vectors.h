@@ -31,6 +31,8 @@ void tool_vector_free(tool_vector *v);
 int tool_vector_convert(tool_vector *v, coset_dtype dtype);
 /* Same tensors, names and counts, in the same order of elements? */
 bool tool_vectors_alike(const tool_vector *a, const tool_vector *b);
+/* The first element that is NaN or infinite; v->count if there is none. */
+size_t tool_vector_not_finite(const tool_vector *v);
 /* Element i as a number. */
 double tool_vector_at(coset_dtype dtype, const void *data, size_t i);
 /* Writes a one-dimensional .npy of f32 or f64. Returns 0, or -1 with a line in `error`. */
