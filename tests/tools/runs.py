@@ -101,6 +101,12 @@ def bad_input_is_one_line():
                       ["--codec", "lattice", "--dtype", "i32"], ["--codec", "lattice", "--bits", "4", "--budget", "0.1"]):
         result = run(COSET, "bench", "allreduce", *arguments)
         expect(result.returncode == 2 and result.stderr.count("\n") == 1, f"bench allreduce {arguments}", result)
+    for transport in TRANSPORTS:  # what only ranks that have met can know is told by one of them
+        for algorithm, in_order, words in (("hier", "0", "several hosts"), ("ring", "1", "rank order")):
+            result = run(COSET, "bench", "allreduce", "-n", 3, "--transport", transport, "--algo", algorithm,
+                         environment={"COSET_RANK_ORDER": in_order})
+            expect(result.returncode == 2 and result.stderr.count("\n") == 1 and words in result.stderr and not result.stdout,
+                   f"bench allreduce by {algorithm} on {transport}", result)
     for arguments in (["--model", "nothing"], ["-n", "8", "--batch", "7"], ["--batch", "100000"]):
         result = run(COSET, "train", *arguments)
         expect(result.returncode == 2 and result.stderr.count("\n") == 1, f"train {arguments}", result)

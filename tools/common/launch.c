@@ -60,12 +60,25 @@ static coset_comm_options comm_options(const tool_launch *launch)
     return options;
 }
 
+/* Whether the ranks can use an algorithm (hier needs several hosts) is known once they have met: an all-reduce of nothing
+ * tells all of them the same. */
+static int check_algorithm(const job *j, coset_comm *comm)
+{
+    coset_error why = COSET_ERROR_INIT;
+    if (coset_allreduce(NULL, NULL, 0, COSET_F32, COSET_SUM, comm) != COSET_ERR_UNSUPPORTED)
+        return TOOL_OK; /* any other failure is the command's to report */
+    coset_last_error(comm, &why);
+    if (coset_comm_rank(comm) == 0)
+        fprintf(stderr, "%s: %s\n", j->command, why.text);
+    return TOOL_USAGE;
+}
+
 /* A rank that failed must not leave the others waiting; one that succeeded says goodbye. */
 static int run_rank(const job *j, int rank, int size, coset_comm *comm, bool is_thread)
 {
     tool_rank r = {j->command, rank, size, comm, j->shared, j->shared ? j->launch->shared_bytes : 0, is_thread};
-    int status = j->body(&r, j->ctx);
-    if (status)
+    int unfit = check_algorithm(j, comm), status = unfit ? unfit : j->body(&r, j->ctx);
+    if (status && !unfit)
         coset_comm_abort(comm, "a rank of the command failed");
     coset_comm_destroy(comm);
     return status;
