@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/lanes/avx2.h"
-#include "kernels/norm/norm_lanes.h"
+#include "kernels/lanes/lanes.h"
+#include "kernels/norm/norm_sum.h"
 
 CST_LANE_INLINE void store_lanes(double lane[CST_LANES], const dvec sum[PARTS])
 {
@@ -92,7 +93,7 @@ static cst_norm_stats stats_lanes(const float *x, size_t n)
     i_store(max, s.max);
     for (int l = 0; l < VEC_LANES; l++)
         largest = max[l] > largest ? max[l] : largest;
-    return (cst_norm_stats){sum_of_lanes(lane), float_of(largest), s.nonfinite};
+    return (cst_norm_stats){sum_of_lanes(lane), cst_float_from_bits(largest), s.nonfinite};
 }
 
 const cst_norm_kernels cst_norm_avx2 = {.stats = stats_lanes, .dot = dot_lanes, .distance2 = distance2_lanes};

@@ -1,25 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "kernels/block.h"
-#include "kernels/norm/norm.h"
-#include "kernels/scalar.h"
-
-#define FIRST_NONFINITE 0x7f800000u /* magnitudes from here on are Inf and NaN */
-
-/* The tree of norm.h. */
-static double sum_lanes(double lane[CST_LANES])
-{
-    for (int width = CST_LANES / 2; width > 0; width /= 2)
-        for (int l = 0; l < width; l++)
-            lane[l] += lane[l + width];
-    return lane[0];
-}
+#include "kernels/norm/norm_sum.h"
 
 static double dot_scalar(const float *x, const float *y, size_t n)
 {
     double lane[CST_LANES] = {0};
     for (size_t i = 0; i < n; i++)
         lane[i % CST_LANES] += (double)x[i] * (double)y[i];
-    return sum_lanes(lane);
+    return sum_of_lanes(lane);
 }
 
 static double distance2_scalar(const float *x, float scale, const float *y, size_t n)
@@ -29,7 +16,7 @@ static double distance2_scalar(const float *x, float scale, const float *y, size
         float scaled = x[i] * scale, d = scaled - y[i];
         lane[i % CST_LANES] += (double)d * (double)d;
     }
-    return sum_lanes(lane);
+    return sum_of_lanes(lane);
 }
 
 static cst_norm_stats stats_scalar(const float *x, size_t n)
@@ -47,7 +34,7 @@ static cst_norm_stats stats_scalar(const float *x, size_t n)
         if (magnitude > max)
             max = magnitude;
     }
-    s.energy = sum_lanes(lane);
+    s.energy = sum_of_lanes(lane);
     s.max = cst_float_from_bits(max);
     return s;
 }

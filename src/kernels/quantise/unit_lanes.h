@@ -3,7 +3,7 @@
 #ifndef CST_KERNELS_QUANTISE_UNIT_LANES_H
 #define CST_KERNELS_QUANTISE_UNIT_LANES_H
 #include "kernels/checksum/checksum_lanes.h"
-#include "kernels/norm/norm_lanes.h"
+#include "kernels/norm/norm_sum.h"
 #include "kernels/pack/pack_lanes.h"
 #include "kernels/quantise/e8_lanes.h"
 #include "kernels/quantise/quantise.h"

@@ -55,7 +55,7 @@ static float load_bf16(const char *p)
 }
 static void pack_f32(float x, void *out)
 {
-    uint32_t u = isnan(x) ? CST_NAN_F32 : cst_f32_bits(x);
+    uint32_t u = isnan(x) ? CST_NAN_F32 : cst_float_bits(x);
     memcpy(out, &u, sizeof u);
 }
 static void pack_f16(float x, void *out)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#ifndef CST_KERNELS_NORM_NORM_LANES_H
-#define CST_KERNELS_NORM_NORM_LANES_H
-#include <string.h>
-
-#include "kernels/lanes/lanes.h"
+/* What all variants share. */
+#ifndef CST_KERNELS_NORM_NORM_SUM_H
+#define CST_KERNELS_NORM_NORM_SUM_H
+#include "kernels/block.h"
 #include "kernels/norm/norm.h"
+#include "kernels/scalar.h"
 
 #define FIRST_NONFINITE 0x7f800000 /* magnitudes from here on are Inf and NaN */
 
@@ -15,11 +15,5 @@ static inline double sum_of_lanes(double lane[CST_LANES])
         for (int l = 0; l < width; l++)
             lane[l] += lane[l + width];
     return lane[0];
-}
-static inline float float_of(uint32_t bits)
-{
-    float value;
-    memcpy(&value, &bits, sizeof value);
-    return value;
 }
 #endif
