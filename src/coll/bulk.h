@@ -3,7 +3,7 @@
  * All-reduce of long vectors in ordinary memory between processes of one host, in two ways:
  *
  *   copying  the kernel copies between the processes (process_vm_readv and _writev): each rank fetches the others' parts
- *            of its slice block by block, sums, and puts the result into their memory. No synchronisation inside.
+ *            of its slice, sums, and puts the result into their memory. No synchronisation inside.
  *   staging  a pipeline through shared memory of three pieces per rank: give piece k to the others, sum the own share of
  *            piece k-1, take piece k-2. No barrier at either end.
  *

@@ -8,8 +8,8 @@
 /* Copying wins while its fixed cost (3 to 4 us a system call, the pinning of pages) is small against staging's
  * synchronisation. Measured, docs/performance.md. */
 #define COPYING_BYTES ((size_t)768 << 10)
-/* A block of every rank must stay in the second-level cache until it is summed. */
-#define COPY_BLOCK ((size_t)64 << 10)
+/* What a slice may have beyond its part of the vector, chunks being rounded (coll/patterns/chunk.h). */
+#define ROUNDING_BYTES (2 * CST_CHUNK_ALIGN * sizeof(double))
 
 int cst_bulk_by_copying(const coset_comm *c, const cst_operation *op)
 {
@@ -23,23 +23,27 @@ int cst_bulk_by_copying(const coset_comm *c, const cst_operation *op)
     return 1;
 }
 
-/* Sums elements [begin, begin + count) and distributes the result. `scratch` holds size blocks; *with is the last peer. */
-static coset_status do_block(coset_comm *c, const cst_operation *op, size_t begin, size_t count, char *scratch,
-                             int *with)
+/* Sums a slice and distributes the result. `scratch` has room for the others' slices; *with is the last peer.
+ * The slice goes as a whole: all ranks' together are COPYING_BYTES at most, which a second-level cache holds, and in pieces
+ * of 64 KiB the system calls took a quarter of the time. */
+static coset_status do_slice(coset_comm *c, const cst_operation *op, cst_range slice, char *scratch, int *with)
 {
     const cst_call *call = &op->call;
     const coset_transport_ops *t = c->transport->ops;
-    size_t size = coset_dtype_size(call->dtype), bytes = count * size, offset = begin * size;
+    size_t size = coset_dtype_size(call->dtype), count = cst_range_size(slice), bytes = count * size;
+    size_t offset = slice.begin * size;
     const void *from[CST_SHARED_RANKS];
     for (int r = 0; r < c->size; r++) {
-        from[r] = r == c->rank ? (const char *)call->send + offset : scratch + (size_t)r * COPY_BLOCK;
-        if (r == c->rank)
+        if (r == c->rank) {
+            from[r] = (const char *)call->send + offset;
             continue;
+        }
+        from[r] = scratch;
         *with = r;
-        coset_status status =
-            t->get(c->transport, r, &cst_slot_of(c, op, r)->send, offset, scratch + (size_t)r * COPY_BLOCK, bytes);
+        coset_status status = t->get(c->transport, r, &cst_slot_of(c, op, r)->send, offset, scratch, bytes);
         if (status != COSET_OK)
             return status;
+        scratch += bytes;
     }
     void *to = (char *)call->recv + offset;
     cst_reduce(call->dtype, call->op, &to, 1, from, c->size, count, call->op == COSET_AVG ? (unsigned)c->size : 1, 0);
@@ -55,14 +59,13 @@ static coset_status do_block(coset_comm *c, const cst_operation *op, size_t begi
 coset_status cst_bulk_copy_work(coset_comm *c, const cst_operation *op)
 {
     cst_range range = cst_chunk(op->call.count, c->size, c->rank);
-    size_t step = COPY_BLOCK / coset_dtype_size(op->call.dtype);
     if (!c->staging.scratch) /* kept: fresh pages would cost ten times what the copying does */
-        c->staging.scratch = cst_alloc_aligned(4096, (size_t)c->size * COPY_BLOCK);
+        c->staging.scratch = cst_alloc_aligned(4096, COPYING_BYTES + (size_t)c->size * ROUNDING_BYTES);
     char *scratch = c->staging.scratch;
-    coset_status status = scratch ? COSET_OK : COSET_ERR_MEMORY;
     int with = -1;
-    for (size_t at = range.begin; at < range.end && status == COSET_OK; at += step)
-        status = do_block(c, op, at, range.end - at < step ? range.end - at : step, scratch, &with);
+    coset_status status = scratch ? COSET_OK : COSET_ERR_MEMORY;
+    if (status == COSET_OK && cst_range_size(range))
+        status = do_slice(c, op, range, scratch, &with);
     size_t size = coset_dtype_size(op->call.dtype), mine = cst_range_size(range) * size;
     size_t rest = op->call.count * size - mine; /* of this rank's vector and result: the others read and write it */
     c->direct_sent += rest + mine * (size_t)(c->size - 1);
