@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call of the sharded star under way: its state, and what is heard of the others (hear.c). */
+/* A call of the sharded star under way: its state, what is heard of the others (hear.c) and learnt (star_notes.c). */
 #ifndef CST_MEAN_STAR_STATE_H
 #define CST_MEAN_STAR_STATE_H
 #include "codec/parts.h"
@@ -58,4 +58,9 @@ coset_status cst_star_hear(coset_round *round, int sender, size_t *declared);
 /* Takes the DOWN frame of `owner` apart, into state->told[owner]; *need_up and *need_down become what it wants in the next
  * round, if that is more. CORRUPT, MISMATCH, MEMORY. */
 coset_status cst_star_listen(coset_round *round, int owner, uint64_t *need_up, uint64_t *need_down);
+
+/* What the DOWN frame of `owner` (the own one too) tells beside the means: statistics, into what is tracked, events and counts. */
+void cst_star_note(coset_round *round, int owner, const cst_parts *frame);
+/* The call is complete: margins, last means and the report. */
+void cst_star_conclude(coset_round *round);
 #endif
