@@ -44,7 +44,7 @@ const cst_hadamard_kernels *cst_hadamard_kernels_for(int cpu_level);
 
 extern const cst_hadamard_kernels cst_hadamard_scalar, cst_hadamard_avx2, cst_hadamard_avx512;
 
-/* The same in f64, in place, plain C: for blocks whose mean exceeds 2^14 spreads, where f32 sums would cost accuracy. */
+/* The same in f64, in place, plain C: for blocks whose mean exceeds 2^13 spreads, where f32 sums would cost accuracy. */
 void cst_rotate_f64(double *x, uint32_t n, const uint32_t *signs);
 void cst_unrotate_f64(double *x, uint32_t n, const uint32_t *signs);
 #endif
