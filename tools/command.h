@@ -24,8 +24,11 @@ extern const tool_command tool_commands[];
 int tool_bench_allreduce(int argc, char **argv);
 int tool_bench_codec(int argc, char **argv);
 int tool_bench_ddp(int argc, char **argv);
+int tool_bench_kernels(int argc, char **argv);
 int tool_info(int argc, char **argv);
+int tool_learn(int argc, char **argv);
 int tool_mean(int argc, char **argv);
+int tool_run(int argc, char **argv);
 int tool_train(int argc, char **argv);
 
 #endif

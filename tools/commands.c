@@ -4,12 +4,8 @@
 
 #include <stddef.h>
 
-int coset_tool_learn(int argc, char **argv);
-int coset_tool_bench_kernels(int argc, char **argv);
-int coset_tool_run(int argc, char **argv);
-
 static const tool_command bench[] = {
-    {"kernels", "the inner loops, by CPU level and by where the data lives", coset_tool_bench_kernels, NULL},
+    {"kernels", "the inner loops, by CPU level and by where the data lives", tool_bench_kernels, NULL},
     {"codec", "error, bits and speed of the compressed mean's codecs", tool_bench_codec, NULL},
     {"allreduce", "exact all-reduce: times, bandwidths, floor, bytes", tool_bench_allreduce, NULL},
     {"ddp", "gradients averaged while backward runs: what stays exposed", tool_bench_ddp, NULL},
@@ -21,7 +17,7 @@ const tool_command tool_commands[] = {
     {"mean", "the mean of vectors in files, as the ranks of a job would estimate it", tool_mean, NULL},
     {"train", "train a small model on several ranks", tool_train, NULL},
     {"bench", "measure one part of the library", NULL, bench},
-    {"learn", "ring all-reduce, DDP and lattice codes step by step, with questions", coset_tool_learn, NULL},
-    {"run", "start the ranks of a job on this host", coset_tool_run, NULL},
+    {"learn", "ring all-reduce, DDP and lattice codes step by step, with questions", tool_learn, NULL},
+    {"run", "start the ranks of a job on this host", tool_run, NULL},
     {NULL, NULL, NULL, NULL},
 };

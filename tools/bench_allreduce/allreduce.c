@@ -317,7 +317,7 @@ int tool_bench_allreduce(int argc, char **argv)
     bench b;
     parse(&b, argc, argv);
     if (compressing(&b))
-        compressed_check(argv[0], &b.codec, b.launch.ranks ? b.launch.ranks : TOOL_DEFAULT_RANKS);
+        compressed_check(argv[0], &b.codec, b.launch.ranks);
     const char *transport = b.launch.transport ? b.launch.transport : "";
     if (strcmp(transport, "tcp") && !compressing(&b))
         b.launch.shared_bytes = floor_bytes(&b);

@@ -2,8 +2,8 @@
 #include "bench_allreduce/compressed.h"
 
 #include "command.h"
+#include "common/codec.h"
 #include "common/draw.h"
-#include "common/options.h"
 #include "common/stats.h"
 
 #include <math.h>
@@ -41,7 +41,7 @@ static int draw_input(compressed *c, const compressed_options *o)
     return TOOL_OK;
 }
 
-static coset_status make_mean(const compressed_options *o, int rank, int ranks, coset_mean **mean, coset_error *why)
+static coset_mean_options mean_options(const compressed_options *o)
 {
     coset_mean_options options = COSET_MEAN_OPTIONS_INIT;
     options.codec = o->codec;
@@ -51,23 +51,21 @@ static coset_status make_mean(const compressed_options *o, int rank, int ranks, 
     options.bits = o->bits;
     options.error_budget = o->budget;
     options.seed = SEED;
-    return coset_mean_create(rank, ranks, &options, mean, why);
+    return options;
 }
 
 void compressed_check(const char *command, const compressed_options *o, int ranks)
 {
-    coset_mean *mean;
-    coset_error why = COSET_ERROR_INIT;
-    if (make_mean(o, 0, ranks, &mean, &why))
-        tool_bad_input(command, "%s", why.text);
-    coset_mean_destroy(mean);
+    const coset_mean_options options = mean_options(o);
+    tool_check_codec(command, &options, ranks);
 }
 
 int compressed_create(compressed *c, const compressed_options *o, tool_rank *rank, coset_dtype dtype, size_t count)
 {
     *c = (compressed){.rank = rank, .dtype = dtype, .count = count, .report = COSET_MEAN_REPORT_INIT};
     coset_error why = COSET_ERROR_INIT;
-    if (make_mean(o, rank->rank, rank->size, &c->mean, &why)) {
+    const coset_mean_options options = mean_options(o);
+    if (coset_mean_create(rank->rank, rank->size, &options, &c->mean, &why)) {
         fprintf(stderr, "%s: rank %d: %s\n", rank->command, rank->rank, why.text);
         return TOOL_FAILED;
     }

@@ -29,7 +29,7 @@ typedef struct {
     double link; /* > 0: the objective is time on a link of so many 10^9 bytes per second */
 } compressed_options;
 
-/* Exits with 2 after one line if the options make no sense for `ranks`. Before ranks are started. */
+/* As tool_check_codec. */
 void compressed_check(const char *command, const compressed_options *o, int ranks);
 /* A vector of `count` elements of f32 or f64 (others are refused by the caller). Returns 0 or an exit status after a
  * line on standard error. */

@@ -161,7 +161,7 @@ static void count_row(bench *b, const kernel_row *row)
 static const tool_column columns[] = {{"kernel", -30}, {"level", -7}, {"in", -5},         {"size", 10},
                                       {"us", 10},      {"GB/s", 8},   {"moved GB/s", 10}, {NULL, 0}};
 
-int coset_tool_bench_kernels(int argc, char **argv)
+int tool_bench_kernels(int argc, char **argv)
 {
     static const char *const levels[] = {"scalar", "avx2", "avx512", "neon", NULL};
     bench b = {.set = {.budget_ms = 60}};

@@ -23,8 +23,6 @@ struct kernel_row {
     int number[6];   /* for run and prepare */
 };
 
-int coset_tool_bench_kernels(int argc, char **argv);
-
 extern const kernel_row kernel_rows_reduce[], kernel_rows_codec[];
 
 /* Median seconds of one run over `bytes`, in about `budget` seconds of measuring. The best of several medians: other

@@ -167,17 +167,16 @@ static void set_number(const char *name, int value)
     setenv(name, text, 1);
 }
 
-/* The environment of a local rank. What a user's shell may hold for other jobs is removed. */
-static void set_environment(int rank, int size, const char *job_name)
+void tool_export_rank(int rank, int size, int local_rank, int local_size, const char *root)
 {
-    static const char *const foreign[] = {"COSET_ROOT", "MASTER_ADDR", "MASTER_PORT", "SLURM_JOB_ID", "SLURM_NODELIST"};
-    for (size_t i = 0; i < sizeof foreign / sizeof *foreign; i++)
-        unsetenv(foreign[i]);
     set_number("COSET_RANK", rank);
     set_number("COSET_SIZE", size);
-    set_number("COSET_LOCAL_RANK", rank);
-    set_number("COSET_LOCAL_SIZE", size);
-    setenv("COSET_JOB", job_name, 1);
+    set_number("COSET_LOCAL_RANK", local_rank);
+    set_number("COSET_LOCAL_SIZE", local_size);
+    if (root)
+        setenv("COSET_ROOT", root, 1);
+    else
+        unsetenv("COSET_ROOT");
 }
 
 typedef struct {
@@ -188,7 +187,8 @@ typedef struct {
 static int process_main(int rank, int size, void *arg)
 {
     const process_job *p = arg;
-    set_environment(rank, size, p->name);
+    tool_export_rank(rank, size, rank, size, NULL);
+    setenv("COSET_JOB", p->name, 1);
     return run_from_environment(p->job, rank);
 }
 

@@ -40,6 +40,10 @@ int tool_launched_rank(void);
  */
 int tool_launch_run(const char *command, const tool_launch *launch, int (*body)(tool_rank *rank, void *ctx), void *ctx);
 
+/* Sets the COSET_ variables by which a rank finds the others: at `root`, or, NULL, by COSET_JOB on this host. What the
+ * environment holds for a job around this one is overridden. */
+void tool_export_rank(int rank, int size, int local_rank, int local_size, const char *root);
+
 /* Prints why the last call on the communicator failed, with rank and `what` was being done. Returns TOOL_FAILED. */
 int tool_rank_failed(const tool_rank *rank, const char *what);
 

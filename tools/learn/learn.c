@@ -156,8 +156,7 @@ static int practise(const learn_options *o)
     return status;
 }
 
-int coset_tool_learn(int argc, char **argv);
-int coset_tool_learn(int argc, char **argv)
+int tool_learn(int argc, char **argv)
 {
     learn_options o = {.ranks = 4, .seed = -1, .count = -1, .size = (size_t)100 << 20};
     parse(argc, argv, &o);

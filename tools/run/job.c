@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "job.h"
 
+#include "common/launch.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -22,13 +24,6 @@ int job_global_rank(const job *j, int local)
 
 /* -------- environment -------- */
 
-static void set_number(const char *name, int value)
-{
-    char text[16];
-    snprintf(text, sizeof text, "%d", value);
-    setenv(name, text, 1);
-}
-
 /* The name of the job, the same on all hosts: the user's, or one made from the root's address; on one host a random
  * one. */
 static void name_job(const job_plan *plan)
@@ -49,14 +44,8 @@ static void name_job(const job_plan *plan)
 
 static void set_environment(const job *j, int local)
 {
-    set_number("COSET_RANK", job_global_rank(j, local));
-    set_number("COSET_SIZE", j->plan.local_size * j->plan.nodes);
-    set_number("COSET_LOCAL_RANK", local);
-    set_number("COSET_LOCAL_SIZE", j->plan.local_size);
-    if (j->plan.root)
-        setenv("COSET_ROOT", j->plan.root, 1);
-    else
-        unsetenv("COSET_ROOT"); /* of a job around this one */
+    int local_size = j->plan.local_size;
+    tool_export_rank(job_global_rank(j, local), local_size * j->plan.nodes, local, local_size, j->plan.root);
 }
 
 /* -------- one process -------- */

@@ -2,6 +2,7 @@
 /* `coset run`: starts the ranks of a job on this host and stays until the last has ended. */
 #include "command.h"
 #include "common/options.h"
+#include "common/stats.h"
 #include "job.h"
 
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
 /* After a rank has failed the others have this long to notice and to say what they saw ... */
@@ -34,17 +34,10 @@ typedef struct {
     struct pollfd *set;
 } run;
 
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static void enter(run *r, stage s)
 {
     r->stage = s;
-    r->until = s == REPORTING ? now() + REPORT_S : s == TERMINATING ? now() + TERM_S : 0;
+    r->until = s == REPORTING ? tool_now() + REPORT_S : s == TERMINATING ? tool_now() + TERM_S : 0;
     if (s == TERMINATING || s == KILLED)
         job_signal(&r->job, s == KILLED ? SIGKILL : SIGTERM);
 }
@@ -99,7 +92,7 @@ static void pass_on(run *r, int number)
     }
     r->interrupted = true;
     r->stage = REPORTING;
-    r->until = now() + REPORT_S;
+    r->until = tool_now() + REPORT_S;
 }
 
 static void read_signals(run *r)
@@ -113,7 +106,7 @@ static void read_signals(run *r)
 
 static void check_time(run *r)
 {
-    double t = now();
+    double t = tool_now();
     if (r->timeout_at > 0 && t >= r->timeout_at) {
         r->timeout_at = 0;
         fprintf(stderr, "coset run: not finished after %d s: ending it\n", r->timeout_s);
@@ -134,7 +127,7 @@ static void wait_and_move(run *r)
         for (int k = 0; k < 2; k++)
             r->set[count++] = (struct pollfd){r->job.rank[i].stream[k].from, POLLIN, 0};
     double next = r->until > 0 && (r->timeout_at <= 0 || r->until < r->timeout_at) ? r->until : r->timeout_at;
-    double left = next > 0 ? next - now() : -1;
+    double left = next > 0 ? next - tool_now() : -1;
     int ms = next <= 0 ? -1 : left <= 0 ? 0 : left > 3600 ? 3600000 : (int)(left * 1000) + 1;
     if (poll(r->set, (nfds_t)count, ms) <= 0)
         return;
@@ -174,7 +167,7 @@ static int run_job(const job_plan *plan, int timeout_s)
         free(r.set);
         return bad_command ? TOOL_USAGE : TOOL_FAILED;
     }
-    r.timeout_at = timeout_s ? now() + timeout_s : 0;
+    r.timeout_at = timeout_s ? tool_now() + timeout_s : 0;
     while (r.job.running) {
         wait_and_move(&r);
         read_signals(&r);
@@ -197,8 +190,7 @@ static bool is_host_port(const char *text)
     return !*end && port >= 1 && port <= 65535;
 }
 
-int coset_tool_run(int argc, char **argv);
-int coset_tool_run(int argc, char **argv)
+int tool_run(int argc, char **argv)
 {
     int ranks = 0, nodes = 1, node_rank = -1, timeout_s = 0;
     const char *root = NULL;
