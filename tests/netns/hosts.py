@@ -143,10 +143,13 @@ class Hosts:
         addresses = [f"10.77.0.{i + 1}" for i in range(self.count)]
         agent = os.path.join(os.path.dirname(os.path.abspath(__file__)), "agent.sh")
         if kind == "openmpi":
-            # the TCP engine of Open MPI's own, since a namespace has no other network; nothing but eth0
+            # the TCP engine of Open MPI's own, since a namespace has no other network; nothing but eth0. Version 5 finds no
+            # way over eth0 between two ranks of a host. It also counts one slot on the host it starts from, so ppr places.
+            engines = "tcp,self" if open_mpi_major(launcher or "mpirun.openmpi") < 5 else "tcp,self,sm"
             start = [launcher or "mpirun.openmpi", "-np", str(size), "--host", ",".join(f"{a}:{per_host}" for a in addresses),
-                     "--bind-to", "none", "--oversubscribe", "--mca", "plm_rsh_agent", agent, "--mca", "plm_rsh_no_tree_spawn", "1",
-                     "--mca", "oob_tcp_if_include", "eth0", "--mca", "pml", "ob1", "--mca", "btl", "tcp,self",
+                     "--bind-to", "none", "--map-by", f"ppr:{per_host}:node:OVERSUBSCRIBE", "--mca", "plm_rsh_agent", agent,
+                     "--mca", "plm_rsh_no_tree_spawn", "1",
+                     "--mca", "oob_tcp_if_include", "eth0", "--mca", "pml", "ob1", "--mca", "btl", engines,
                      "--mca", "btl_tcp_if_include", "eth0"]
             start += [word for name in env for word in ("-x", name)]
         else:
@@ -158,6 +161,11 @@ class Hosts:
         # a host name of its own: launchers tell hosts apart by name
         named = ["unshare", "-u", "sh", "-c", 'hostname "$0"; exec "$@"', self.names[0]]
         return self.start(0, [*named, *start, *command], full)
+
+
+def open_mpi_major(launcher):
+    shown = subprocess.run([launcher, "--version"], capture_output=True, text=True).stdout
+    return int(re.search(r"(\d+)\.\d+", shown)[1])
 
 
 def wait_for(condition, seconds):
