@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/flag.h"
 
-#include "base/cores.h"
-
 #include <limits.h>
 #include <linux/futex.h>
 #include <sched.h>
@@ -24,9 +22,9 @@ void cst_flag_wake(_Atomic uint32_t *word)
 
 /* Measured (docs/performance.md): two ranks on two cores gain from a long spin; four ranks on two cores lose
  * milliseconds to one, since the kernel may not preempt the spinner for a tick. */
-cst_patience cst_patience_for(int ranks_on_host)
+cst_patience cst_patience_for(bool core_each)
 {
-    return ranks_on_host <= cst_cores_of_host() ? (cst_patience){2000, 10} : (cst_patience){20, 10};
+    return core_each ? (cst_patience){2000, 10} : (cst_patience){20, 10};
 }
 
 /* A pause takes tens of cycles: a flag that is about to be raised would be seen late. */

@@ -24,7 +24,7 @@ typedef struct {
 typedef struct {
     int spins, yields;
 } cst_patience;
-cst_patience cst_patience_for(int ranks_on_host);
+cst_patience cst_patience_for(bool core_each);
 
 static inline bool cst_flag_reached(const _Atomic uint32_t *word, uint32_t sequence)
 {

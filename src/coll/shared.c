@@ -12,19 +12,14 @@
  * switches, and they win later. */
 #define UNMAPPED_BYTES ((size_t)16 << 10)
 
-static int core_each(const coset_comm *c)
-{
-    return c->patience.spins > 100;
-}
-
 static size_t flat_limit(const coset_comm *c)
 {
-    return core_each(c) ? FLAT_BYTES : FLAT_BYTES_SHARED_CORES;
+    return c->core_each ? FLAT_BYTES : FLAT_BYTES_SHARED_CORES;
 }
 
 static size_t unmapped_limit(const coset_comm *c)
 {
-    return core_each(c) ? UNMAPPED_BYTES : cst_slot_room(c->size);
+    return c->core_each ? UNMAPPED_BYTES : cst_slot_room(c->size);
 }
 
 static int may_use_slots(const coset_comm *c, const cst_operation *op)

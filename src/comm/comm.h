@@ -84,6 +84,7 @@ struct coset_comm {
     char (*hosts)[64];     /* host name of each rank, for messages */
     cst_nodes nodes;       /* ranks by host */
     cst_control **control; /* each rank's control area, or NULL where ranks share no memory */
+    bool core_each;        /* every rank of the own host can have a core of its own; the same on all of them */
     cst_patience patience;
     cst_queue queue;
     cst_progress_thread progress;

@@ -5,6 +5,7 @@
  */
 #include "base/alloc.h"
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/error.h"
 #include "base/fork.h"
 #include "base/host.h"
@@ -31,8 +32,8 @@ typedef struct {
     char library[16];
     char transport[32];
     int32_t algorithm, progress, rank_order, late_ms, dead_ms, checksum;
-    int32_t status; /* COSET_ERR_MEMORY: there is none for a communicator */
-    int32_t zero;
+    int32_t status;                   /* COSET_ERR_MEMORY: there is none for a communicator */
+    int32_t cores;                    /* that the ranks of its host have together, as this one sees it */
     char identity[CST_HOST_ID_BYTES]; /* of the host */
     char host[64];
 } hello;
@@ -59,6 +60,7 @@ static void make_hello(hello *h, const cst_settings *s, coset_status status)
     h->late_ms = s->late_ms;
     h->dead_ms = s->dead_ms;
     h->checksum = s->checksum;
+    h->cores = cst_cores_of_host();
     cst_host_identity(h->identity);
     cst_host_name(h->host);
 }
@@ -188,6 +190,16 @@ static int ranks_on_my_host(const coset_comm *c)
     return n;
 }
 
+/* By the rank that sees fewest: all ranks of a host must choose the same ways through its memory. */
+static bool core_each(const coset_comm *c, const hello *all)
+{
+    int ranks = ranks_on_my_host(c);
+    for (int r = 0; r < c->size; r++)
+        if (c->nodes.node_of[r] == c->nodes.node_of[c->rank] && all[r].cores < ranks)
+            return false;
+    return true;
+}
+
 static const coset_transport_ops *choose_transport(const cst_settings *s, int one_host, coset_error *why)
 {
     const char *name = s->transport[0] ? s->transport : one_host ? "shm" : "tcp";
@@ -311,7 +323,8 @@ static coset_status join(coset_comm *c, const coset_oob *oob, const coset_transp
     if (status != COSET_OK)
         cst_fail(&own, status, -1, "no memory for %d ranks", c->size);
     if (status == COSET_OK) {
-        c->patience = cst_patience_for(ranks_on_my_host(c));
+        c->core_each = core_each(c, all);
+        c->patience = cst_patience_for(c->core_each);
         ops = plugin ? plugin : choose_transport(&c->settings, c->nodes.nodes == 1, &own);
         status = ops ? COSET_OK : own.status;
     }

@@ -29,8 +29,7 @@
 #define TIMED_BYTES ((size_t)64 << 10)
 /* A piece of a pipeline takes tens of microseconds, and waking a sleeper as long again (docs/performance.md); half a
  * millisecond of spinning covers the largest. Not where ranks share cores: there a spinner keeps the worker from working. */
-#define SPINS_FOR_WORK     50000
-#define SPINS_SHARED_CORES 100
+#define SPINS_FOR_WORK 50000
 /* The ticket counts queued operations in 16 bits. */
 #define MOST_QUEUED 60000
 
@@ -96,7 +95,7 @@ static void conclude(coset_comm *c, cst_operation *op, coset_status status)
 static coset_status wait_for(coset_comm *c, cst_operation *op)
 {
     cst_patience patience = c->patience;
-    if (op->wait.working && patience.spins > SPINS_SHARED_CORES)
+    if (op->wait.working && c->core_each)
         patience.spins = SPINS_FOR_WORK;
     if (op->moved || (op->wait.word && cst_flag_poll(op->wait.word, op->wait.value, patience)))
         return COSET_OK;

@@ -205,7 +205,7 @@ static coset_status create(const coset_oob *oob, const coset_transport_config *c
     s->base = (coset_transport){&cst_transport_shm, oob->rank, oob->size};
     s->goodbye = goodbye;
     s->late_ms = config->late_ms;
-    s->patience = cst_patience_for(oob->size);
+    s->patience = cst_patience_for(oob->size <= cst_cores_of_host());
     s->handler = (cst_mesh_handler){s, notice_came, link_ended};
     cst_notices_init(&s->notices, 16 * (size_t)oob->size + 64);
     cst_segments_init(&s->segments, oob->rank, oob->size);
