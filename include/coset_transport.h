@@ -76,7 +76,8 @@ enum {
     COSET_CAN_MAP = 1u << 1,      /* alloc, locate, map: memory of coset_alloc is mapped in every rank */
     COSET_CAN_MAP_ANY = 1u << 2,  /* map reaches any memory of the peer (one address space) */
     COSET_CAN_GET_PUT = 1u << 3,  /* get and put reach private memory of the peer (process_vm_readv and _writev) */
-    COSET_CAN_SLEEP = 1u << 4     /* fd() is pollable and arm() works; otherwise idle() does the sleeping */
+    COSET_CAN_SLEEP = 1u << 4,    /* fd() is pollable and arm() works; otherwise idle() does the sleeping */
+    COSET_PREFERS_GET_PUT = 1u << 5 /* with CAN_GET_PUT: the user asked for it, whatever the size */
 };
 typedef struct {
     size_t struct_size;

@@ -14,7 +14,7 @@
 #include "comm/comm.h"
 
 /* Which of the two; the same on every rank. */
-int cst_bulk_by_copying(const coset_comm *c, const cst_operation *op);
+bool cst_bulk_by_copying(const coset_comm *c, const cst_operation *op);
 coset_status cst_bulk_copy_work(coset_comm *c, const cst_operation *op);
 
 /* Staging: begin makes op->state (and, the first time on a communicator, the staging memory: blocking). */

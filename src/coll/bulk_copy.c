@@ -6,32 +6,43 @@
 #include "kernels/reduce/reduce.h"
 
 /* Copying wins while its fixed cost (3 to 4 us a system call, the pinning of pages) is small against staging's
- * synchronisation. Measured, docs/performance.md. */
+ * synchronisation. Never on shared cores, where staging's copies stay in one cache. Measured, docs/performance.md. */
 #define COPYING_BYTES ((size_t)768 << 10)
-/* What a slice may have beyond its part of the vector, chunks being rounded (coll/patterns/chunk.h). */
-#define ROUNDING_BYTES (2 * CST_CHUNK_ALIGN * sizeof(double))
 
-int cst_bulk_by_copying(const coset_comm *c, const cst_operation *op)
+/* What goes with one system call: a rank's whole slice of up to COPYING_BYTES, chunks being rounded (coll/patterns/chunk.h).
+ * All ranks' parts of that size together still fit a second-level cache; in parts of 64 KiB the calls took a quarter of the
+ * time. */
+static size_t part_bytes(int size)
 {
-    if (!(c->caps.flags & COSET_CAN_GET_PUT) || op->call.count * coset_dtype_size(op->call.dtype) > COPYING_BYTES)
-        return 0;
+    return COPYING_BYTES / (size_t)size + 2 * CST_CHUNK_ALIGN * sizeof(double);
+}
+
+static bool pays(const coset_comm *c, const cst_operation *op)
+{
+    if (c->caps.flags & COSET_PREFERS_GET_PUT)
+        return true;
+    return c->core_each && op->call.count * coset_dtype_size(op->call.dtype) <= COPYING_BYTES;
+}
+
+bool cst_bulk_by_copying(const coset_comm *c, const cst_operation *op)
+{
+    if (!(c->caps.flags & COSET_CAN_GET_PUT) || !pays(c, op))
+        return false;
     for (int r = 0; r < c->size; r++) {
         const cst_entry_slot *slot = cst_slot_of(c, op, r);
         if (slot->send.kind != COSET_LOC_PRIVATE || slot->recv.kind != COSET_LOC_PRIVATE)
-            return 0;
+            return false;
     }
-    return 1;
+    return true;
 }
 
-/* Sums a slice and distributes the result. `scratch` has room for the others' slices; *with is the last peer.
- * The slice goes as a whole: all ranks' together are COPYING_BYTES at most, which a second-level cache holds, and in pieces
- * of 64 KiB the system calls took a quarter of the time. */
-static coset_status do_slice(coset_comm *c, const cst_operation *op, cst_range slice, char *scratch, int *with)
+/* Sums elements [begin, begin + count) and distributes the result. `scratch` holds the others' parts; *with is the last peer. */
+static coset_status do_part(coset_comm *c, const cst_operation *op, size_t begin, size_t count, char *scratch,
+                            int *with)
 {
     const cst_call *call = &op->call;
     const coset_transport_ops *t = c->transport->ops;
-    size_t size = coset_dtype_size(call->dtype), count = cst_range_size(slice), bytes = count * size;
-    size_t offset = slice.begin * size;
+    size_t size = coset_dtype_size(call->dtype), bytes = count * size, offset = begin * size;
     const void *from[CST_SHARED_RANKS];
     for (int r = 0; r < c->size; r++) {
         if (r == c->rank) {
@@ -59,13 +70,14 @@ static coset_status do_slice(coset_comm *c, const cst_operation *op, cst_range s
 coset_status cst_bulk_copy_work(coset_comm *c, const cst_operation *op)
 {
     cst_range range = cst_chunk(op->call.count, c->size, c->rank);
+    size_t step = part_bytes(c->size) / coset_dtype_size(op->call.dtype);
     if (!c->staging.scratch) /* kept: fresh pages would cost ten times what the copying does */
-        c->staging.scratch = cst_alloc_aligned(4096, COPYING_BYTES + (size_t)c->size * ROUNDING_BYTES);
+        c->staging.scratch = cst_alloc_aligned(4096, (size_t)c->size * part_bytes(c->size));
     char *scratch = c->staging.scratch;
     int with = -1;
     coset_status status = scratch ? COSET_OK : COSET_ERR_MEMORY;
-    if (status == COSET_OK && cst_range_size(range))
-        status = do_slice(c, op, range, scratch, &with);
+    for (size_t at = range.begin; at < range.end && status == COSET_OK; at += step)
+        status = do_part(c, op, at, range.end - at < step ? range.end - at : step, scratch, &with);
     size_t size = coset_dtype_size(op->call.dtype), mine = cst_range_size(range) * size;
     size_t rest = op->call.count * size - mine; /* of this rank's vector and result: the others read and write it */
     c->direct_sent += rest + mine * (size_t)(c->size - 1);

@@ -17,9 +17,11 @@
 #include <string.h>
 
 #define SETS 3
-/* Measured best on lines that another core has just written (docs/performance.md); fewer per rank in large groups. */
-#define STAGE_BLOCK ((size_t)256 << 10)
-#define STAGE_BYTES ((size_t)16 << 20)
+/* Measured (docs/performance.md): with a core per rank large blocks, since lines that another core has just written come
+ * faster once they have left its cache; on shared cores blocks that stay in the cache. Smaller ones in large groups. */
+#define STAGE_BLOCK              ((size_t)256 << 10)
+#define STAGE_BLOCK_SHARED_CORES ((size_t)64 << 10)
+#define STAGE_BYTES              ((size_t)16 << 20)
 
 typedef struct {
     size_t pieces, block; /* block: elements */
@@ -28,10 +30,11 @@ typedef struct {
     int next_peer; /* in TAKE */
 } pipeline;
 
-static size_t block_bytes(int size)
+static size_t block_bytes(const coset_comm *c)
 {
-    size_t fit = STAGE_BYTES / (SETS * ((size_t)size + 1));
-    return fit < STAGE_BLOCK ? fit & ~(size_t)4095 : STAGE_BLOCK;
+    size_t best = c->core_each ? STAGE_BLOCK : STAGE_BLOCK_SHARED_CORES;
+    size_t fit = STAGE_BYTES / (SETS * ((size_t)c->size + 1));
+    return fit < best ? fit & ~(size_t)4095 : best;
 }
 
 static coset_status make_staging(coset_comm *c, uint64_t sequence)
@@ -43,7 +46,7 @@ static coset_status make_staging(coset_comm *c, uint64_t sequence)
         return status;
     coset_oob oob = cst_members_oob(&m);
     coset_error why = COSET_ERROR_INIT;
-    c->staging.block = block_bytes(c->size);
+    c->staging.block = block_bytes(c);
     size_t bytes = SETS * ((size_t)c->size + 1) * c->staging.block;
     status = c->transport->ops->alloc(c->transport, &oob, bytes, &c->staging.mine, &why);
     free(ranks);

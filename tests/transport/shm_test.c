@@ -27,7 +27,7 @@ static void with_method(rank_env *e, const char *method, uint32_t get_put)
 {
     setenv("COSET_SHM_METHOD", method, 1);
     rank_create(e);
-    CHECK_INT(e->ops->caps(e->t)->flags & COSET_CAN_GET_PUT, get_put);
+    CHECK_INT(e->ops->caps(e->t)->flags & (COSET_CAN_GET_PUT | COSET_PREFERS_GET_PUT), get_put);
     test_sizes(e);
     rank_destroy(e);
     void (*const tests[])(rank_env *) = {test_random, test_pieces, test_mismatch, test_cancel,
@@ -53,7 +53,7 @@ static void pulled(rank_env *e)
         return;
     CHECK_INT(status, COSET_OK);
     rank_destroy(e);
-    with_method(e, "cma", COSET_CAN_GET_PUT);
+    with_method(e, "cma", COSET_CAN_GET_PUT | COSET_PREFERS_GET_PUT);
 }
 
 static void bad_method(rank_env *e)

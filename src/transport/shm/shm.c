@@ -214,9 +214,12 @@ static coset_status create(const coset_oob *oob, const coset_transport_config *c
         dismantle(s);
         return status;
     }
-    s->caps = (coset_transport_caps){
-        sizeof s->caps, COSET_CAN_CONTROL | COSET_CAN_MAP | COSET_CAN_SLEEP | (s->reach ? COSET_CAN_GET_PUT : 0u),
-        SEGMENT_BYTES, 0, s->patience.spins};
+    uint32_t flags = COSET_CAN_CONTROL | COSET_CAN_MAP | COSET_CAN_SLEEP;
+    if (s->reach)
+        flags |= COSET_CAN_GET_PUT;
+    if (s->reach && s->method == CST_REACH_CMA)
+        flags |= COSET_PREFERS_GET_PUT;
+    s->caps = (coset_transport_caps){sizeof s->caps, flags, SEGMENT_BYTES, 0, s->patience.spins};
     for (int r = 0; r < oob->size; r++) {
         if (s->mesh.links[r].ended)
             link_ended(s, r, false);
