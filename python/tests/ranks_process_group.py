@@ -305,6 +305,32 @@ def case_strided_tensors() -> None:
         raises(coset.ArgumentError, lambda: dist.recv(strided(0.0), 0), "contiguous")
 
 
+def case_views_that_negate() -> None:
+    """Their memory holds something else than their elements. (Conjugated ones torch refuses itself.)"""
+    z = torch.complex(torch.arange(4.0), torch.arange(4.0) + 1)
+
+    def negated() -> torch.Tensor:
+        view = z.clone().conj().imag
+        assert view.is_neg()
+        return view
+
+    dist.all_reduce(total := negated())
+    assert torch.equal(total, SIZE * -z.imag)
+    parts = [negated() for _ in range(SIZE)]
+    dist.all_gather(parts, negated() + RANK)
+    assert all(torch.equal(part, r - z.imag) for r, part in enumerate(parts))
+    dist.all_gather_into_tensor(outs := torch.zeros(SIZE, 4), negated())
+    assert torch.equal(outs, (-z.imag).expand(SIZE, 4))
+    dist.broadcast(taken := (negated() if RANK == 0 else torch.zeros(4)), 0)
+    assert torch.equal(taken, -z.imag)
+    if RANK == 1:
+        dist.send(negated(), 0)
+    elif RANK == 0:
+        dist.recv(got := torch.zeros(4), 1)
+        assert torch.equal(got, -z.imag)
+        raises(coset.ArgumentError, lambda: dist.recv(negated(), 1), "negate")
+
+
 def case_uneven_lists() -> None:
     outs = [torch.zeros(r + 1, 2) for r in range(SIZE)]
     dist.all_gather(outs, torch.full((RANK + 1, 2), float(RANK)))

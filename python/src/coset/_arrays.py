@@ -48,10 +48,12 @@ def _dtype(name: str) -> int:
 
 
 def _of_tensor(tensor: Any) -> Buffer:
-    if tensor.device.type != "cpu":
+    if not tensor.is_cpu:
         raise UnsupportedError(f"a tensor on {tensor.device}: only CPU memory can be used; copy it with .cpu() first")
     if not tensor.is_contiguous() or tensor.is_sparse:
         raise ArgumentError("the tensor is not contiguous: its elements must lie in memory in order")
+    if tensor.is_neg():
+        raise ArgumentError("the tensor is a view that negates other memory: pass tensor.resolve_neg()")
     kind = tensor.dtype
     code = _of_torch.get(kind)
     if code is None:

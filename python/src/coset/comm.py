@@ -53,6 +53,12 @@ def unique_id() -> bytes:
     return bytes(ffi.buffer(made.bytes))
 
 
+_FUNCTIONS: dict[str, tuple[Any, Any]] = {
+    name: (getattr(lib, f"coset_{name}"), getattr(lib, f"coset_i{name}"))
+    for name in ("allreduce", "reduce_scatter", "allgather", "alltoall", "broadcast", "reduce", "barrier", "send", "recv")}
+"""Of each operation: the call that blocks, and the one that starts it."""
+
+
 class _Segment:
     """Memory of Comm.alloc as numpy sees it; keeps the communicator, which owns it."""
 
@@ -253,15 +259,16 @@ class Comm:
         return a, b
 
     def _run(self, name: str, arguments: tuple[Any, ...], asynchronous: bool, result: Any, keep: Any) -> Any:
+        blocking, starting = _FUNCTIONS[name]
         if not asynchronous:
             handle = self._enter()
             try:
-                check(getattr(lib, f"coset_{name}")(*arguments, handle), handle)
+                check(blocking(*arguments, handle), handle)
             finally:
                 self._leave()
             return result
         out = ffi.new("coset_request **")
-        self._check(getattr(lib, f"coset_i{name}")(*arguments, self._h, out))
+        self._check(starting(*arguments, self._h, out))
         return Request(self, out, result, keep)
 
     def _allreduce(self, send: Any, recv: Any, op: str, asynchronous: bool) -> Any:

@@ -10,13 +10,13 @@ from ..errors import UnsupportedError
 
 
 def dense(tensor: torch.Tensor) -> torch.Tensor:
-    """Refuses what has no elements in this process's memory."""
+    """Refuses what has no elements in this process's memory; a view that negates other memory becomes a copy."""
     if tensor.layout != torch.strided:
         raise UnsupportedError("sparse tensors: densify them first")
     if tensor.device.type != "cpu":
         raise UnsupportedError(f"a tensor on {tensor.device}: the coset process group works on CPU tensors; for GPUs use "
                                "coset.torch.lattice_hook over the process group of the device")
-    return tensor.detach()
+    return tensor.detach().resolve_neg()
 
 
 def flat(tensor: torch.Tensor) -> torch.Tensor:
@@ -28,7 +28,8 @@ def flat(tensor: torch.Tensor) -> torch.Tensor:
 
 def direct(tensor: torch.Tensor) -> torch.Tensor:
     """flat() for what only looks at addresses: a contiguous tensor as it is, which costs nothing."""
-    return tensor if tensor.is_contiguous() and tensor.is_cpu and tensor.layout == torch.strided else flat(tensor)
+    plain = tensor.is_contiguous() and tensor.is_cpu and tensor.layout == torch.strided and not tensor.is_neg()
+    return tensor if plain else flat(tensor)
 
 
 def raw(tensor: torch.Tensor) -> torch.Tensor:

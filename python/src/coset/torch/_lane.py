@@ -31,26 +31,34 @@ def _level() -> int:
 class Work(dist._Work):
     """An operation under way or done. `result` are the tensors that it writes."""
 
+    source = -1  # of a message
+    _error: BaseException | None = None
+    _begun: Any = None  # completed when the operation has ended; the future that users get follows it
+    _future: Any = None
+    # What follows is of works that nobody sees before they have ended; those under way have their own.
+    _ended = _ENDED
+    _guard = threading.Lock()
+    _complete: Callable[[int, Callable[[], object]], None] | None = None
+    _level = 0
+
     def __init__(self, result: list[torch.Tensor], complete: Callable[[int, Callable[[], object]], None] | None = None,
                  done: bool = False) -> None:
         """done: the caller does the operation, and nobody sees this before it has ended."""
         super().__init__()
         self._result = result
-        self.source = -1  # of a message
-        self._ended = _ENDED if done else threading.Event()
-        self._error: BaseException | None = None
-        self._begun: Any = None  # completed when the operation has ended; the future that users get follows it
-        self._future: Any = None
-        self._complete = complete
-        self._guard = threading.Lock()
-        self._level = _level()
+        if done:
+            return
+        self._ended, self._guard = threading.Event(), threading.Lock()
+        self._complete, self._level = complete, _level()
 
-    def run(self, body: Callable[[], object]) -> Work:
-        """Does the operation; never raises: wait() does."""
+    def run(self, body: Callable[[], object], failed: Callable[[BaseException], object] | None = None) -> Work:
+        """Does the operation; never raises: wait() does. `failed` hears of an error before anyone who waits."""
         try:
             body()
         except BaseException as error:  # noqa: BLE001 - kept for wait()
             self._error = error
+            if failed is not None:
+                failed(error)
         if self._ended is _ENDED:
             return self
         with self._guard:
@@ -133,9 +141,10 @@ class _Worker:
 
 
 class Lane:
-    """See the head of the file."""
+    """See the head of the file. `failed` is told what an operation raised, on the thread that did it."""
 
-    def __init__(self) -> None:
+    def __init__(self, failed: Callable[[BaseException], object]) -> None:
+        self._failed = failed
         self._guard = threading.Lock()
         self._idle = threading.Event()  # nothing is pending; set only when close() waits for it
         self._pending = 0
@@ -173,7 +182,7 @@ class Lane:
         return work
 
     def _run(self, work: Work, body: Callable[[], object]) -> None:
-        work.run(body)
+        work.run(body, self._failed)
         self._done()
 
     def close(self) -> None:

@@ -11,19 +11,21 @@ from torch.distributed import ReduceOp
 from .._arrays import DTYPES
 from ..errors import UnsupportedError
 
-_NAMES: dict[Any, str] = {ReduceOp.SUM: "sum", ReduceOp.AVG: "avg", ReduceOp.MIN: "min", ReduceOp.MAX: "max", ReduceOp.PRODUCT: "prod"}
+# By number: torch makes a new object of an operator whenever one asks for it, and comparing those takes longer than a small sum.
+_NAMES: dict[int, str] = {kind.value: name for kind, name in (
+    (ReduceOp.SUM, "sum"), (ReduceOp.AVG, "avg"), (ReduceOp.MIN, "min"), (ReduceOp.MAX, "max"), (ReduceOp.PRODUCT, "prod"))}
 _NATIVE = frozenset(getattr(torch, name) for name in DTYPES if hasattr(torch, name))
 # On truth values, as bytes of 0 and 1.
 _BOOL = {"sum": "max", "max": "max", "prod": "min", "min": "min"}
-_BITS: dict[Any, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
-    ReduceOp.BAND: torch.bitwise_and, ReduceOp.BOR: torch.bitwise_or, ReduceOp.BXOR: torch.bitwise_xor}
+_BITS: dict[int, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
+    ReduceOp.BAND.value: torch.bitwise_and, ReduceOp.BOR.value: torch.bitwise_or, ReduceOp.BXOR.value: torch.bitwise_xor}
 _LOCAL: dict[str, Callable[[torch.Tensor, torch.Tensor], torch.Tensor]] = {
     "sum": torch.add, "avg": torch.add, "min": torch.minimum, "max": torch.maximum, "prod": torch.mul}
 
 
-def _kind(op: Any) -> Any:
-    """The RedOpType of a ReduceOp."""
-    return getattr(op, "op", op)
+def _kind(op: Any) -> int:
+    """The number of a ReduceOp's, or its RedOpType's, operator."""
+    return int(getattr(op, "op", op).value)
 
 
 def native(op: Any, tensor: torch.Tensor) -> tuple[torch.Tensor, str] | None:
@@ -49,7 +51,7 @@ def in_rank_order(op: Any, parts: torch.Tensor) -> torch.Tensor:
     total = parts[0]
     for part in parts[1:]:
         total = combine(total, part)
-    if kind == ReduceOp.AVG:
+    if _NAMES.get(kind) == "avg":
         size = len(parts)
         total = total / size if total.is_floating_point() or total.is_complex() else total.div(size, rounding_mode="trunc")
     return total

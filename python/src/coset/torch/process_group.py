@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import torch
@@ -34,6 +35,12 @@ def _asynchronous(opts: Any) -> bool:
     return bool(getattr(opts, "asyncOp", True))
 
 
+def _tell(comm: Comm, error: BaseException) -> None:
+    """An operation failed here: the other ranks must not wait for it. Of its own errors the library has told them."""
+    if not isinstance(error, Error):
+        comm.abort(f"rank {comm.rank} failed: {type(error).__name__}: {error}")
+
+
 class ProcessGroup(dist.ProcessGroup):
     """A process group of its own; see the head of the file. Users call torch.distributed."""
 
@@ -43,7 +50,7 @@ class ProcessGroup(dist.ProcessGroup):
         self._name = self._description = ""
         self._comm = Comm.from_callback(rank, size, store_allgather(store, rank, size),
                                         Options(late=max(timeout.total_seconds(), 0.001)))
-        self._lane = Lane()
+        self._lane = Lane(partial(_tell, self._comm))
         self._mail = Mail(self._comm)
         self._second: Comm | None = None
 
@@ -90,16 +97,7 @@ class ProcessGroup(dist.ProcessGroup):
         self._comm.destroy()
 
     def _submit(self, body: Callable[[], object], result: list[Tensor], opts: Any) -> Work:
-        def guarded() -> None:
-            try:
-                body()
-            except Error:  # the library has told the others, where they must know
-                raise
-            except BaseException as error:
-                self._comm.abort(f"rank {self.rank()} failed: {type(error).__name__}: {error}")
-                raise
-
-        return self._lane.submit(guarded, result, _asynchronous(opts))
+        return self._lane.submit(body, result, _asynchronous(opts))
 
     def _pairwise(self) -> Comm:
         """For messages inside collectives, apart from the user's. Only called inside collectives, so on all ranks."""
@@ -324,8 +322,8 @@ class ProcessGroup(dist.ProcessGroup):
 
     def recv(self, tensors: list[Tensor], src: int, tag: int = 0) -> Work:
         tensor = _only(tensors)
-        if not tensor.is_contiguous():
-            raise ArgumentError("recv: the tensor must be contiguous")
+        if not tensor.is_contiguous() or tensor.is_neg():
+            raise ArgumentError("recv: the tensor must be contiguous, and no view that negates other memory")
         work = self._mail.receive(raw(tensor), src, tag, tensors)
         work.source = src
         return work
