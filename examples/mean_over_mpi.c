@@ -35,7 +35,8 @@ static void carry_routes(const coset_xfer *x)
         else
             MPI_Isend(m->send, (int)m->bytes, MPI_BYTE, m->peer, 0, MPI_COMM_WORLD, &requests[i]);
     }
-    MPI_Waitall((int)x->nroutes, requests, MPI_STATUSES_IGNORE);
+    for (size_t i = 0; i < x->nroutes; i++)
+        MPI_Wait(&requests[i], MPI_STATUS_IGNORE);
     free(requests);
 }
 
