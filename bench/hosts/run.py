@@ -49,7 +49,8 @@ def mpi_command(h, name, program, args, n, size):
     command = [str(program), "-s", f"{seconds:.2f}", str(size)]
     if not args.loopback:
         return h.start_mpi(kind, command, per_host=args.per_host, env={"TAG": name})
-    env = {**os.environ, **ROOT_ENV, "TAG": name, "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo", "MPIR_CVAR_NOLOCAL": "1"}
+    env = {**os.environ, **ROOT_ENV, "TAG": name, "UCX_TLS": "tcp,self", "UCX_NET_DEVICES": "lo", "MPIR_CVAR_NOLOCAL": "1",
+           "COSET_TRANSPORT": "mpi"}  # else ranks of one host take shared memory
     start = ["mpirun.mpich", "-n", str(n)]
     if kind == "openmpi":
         start = ["mpirun.openmpi", "-np", str(n), "--bind-to", "none", "--oversubscribe", "--mca", "pml", "ob1", "--mca", "btl",

@@ -25,6 +25,10 @@
 enum { SPINS = 100, YIELDS = 50 };
 /* Then it sleeps for longer and longer: MPI has nothing that a sleeper could be woken by. */
 enum { FIRST_SLEEP_US = 50, LONGEST_SLEEP_US = 1000 };
+/* But not while payloads flow: many an MPI moves bytes only when it is called, and a sleep of either end is a gap in both
+ * directions (25 MiB over loopback: docs/performance.md). So long after anything has ended they are taken to flow: the
+ * time that a piece takes at 1 Gbit/s. */
+enum { FLOW_MS = 10 };
 /* How long destroy tries to get rid of what it still sends. */
 enum { LEAVE_MS = 1000 };
 
@@ -32,7 +36,8 @@ typedef struct {
     coset_transport base;
     coset_transport_caps caps;
     cst_mpi_engine *engine;
-    bool any_thread; /* may call MPI */
+    bool any_thread;   /* may call MPI */
+    cst_deadline flow; /* until when what is under way is taken to flow */
     _Atomic bool woken;
     pthread_mutex_t lock; /* of outbox */
     cst_notices outbox;   /* notices of threads that may not call MPI */
@@ -301,7 +306,14 @@ static bool move(mpi *t)
     t->engine->moved = false;
     send_outbox(t);
     cst_mpi_engine_move(t->engine);
+    if (t->engine->moved)
+        t->flow = cst_deadline_in(FLOW_MS);
     return t->engine->moved;
+}
+
+static bool flows(const mpi *t)
+{
+    return t->engine->flights.count && !cst_deadline_passed(t->flow);
 }
 
 static coset_status progress(coset_transport *transport)
@@ -323,7 +335,7 @@ static void idle(coset_transport *transport, int timeout_ms)
             return;
         if (looks < t->caps.spin)
             continue;
-        if (looks < t->caps.spin + YIELDS) {
+        if (looks < t->caps.spin + YIELDS || flows(t)) {
             sched_yield();
             continue;
         }
