@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "info/machine.h"
 
+#include "common/program.h"
+
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -86,20 +88,6 @@ void machine_facts(cJSON *facts)
     add_number(facts, "ptrace_scope", "/proc/sys/kernel/yama/ptrace_scope");
 }
 
-/* The full path of `program` in PATH; false if there is none. */
-static bool find_program(const char *program, char *path, size_t size)
-{
-    const char *folders = getenv("PATH");
-    while (folders && *folders) {
-        int length = (int)strcspn(folders, ":");
-        snprintf(path, size, "%.*s/%s", length, folders, program);
-        if (!access(path, X_OK))
-            return true;
-        folders += length + (folders[length] == ':');
-    }
-    return false;
-}
-
 cJSON *machine_mpis(void)
 {
     static const char *const launchers[][2] = {
@@ -107,7 +95,7 @@ cJSON *machine_mpis(void)
     cJSON *found = cJSON_CreateArray();
     for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
         char path[4096];
-        if (!find_program(launchers[i][1], path, sizeof path))
+        if (!tool_find_program(launchers[i][1], path, sizeof path))
             continue;
         cJSON *one = cJSON_CreateObject();
         cJSON_AddStringToObject(one, "name", launchers[i][0]);

@@ -24,7 +24,7 @@ typedef struct {
     size_t averagings;
 } averager;
 
-/* Collective. True if the learner must have memory of its own for gradients. */
+/* True if the learner must have memory of its own for gradients. */
 bool averager_needs_own_gradients(const train_settings *s);
 /* Collective. Points l->grad into the buckets, unless the learner has memory of its own. The functions that return int
  * return 0, or TOOL_FAILED after a line on standard error. */

@@ -1,23 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "train/plot.h"
 
+#include "common/program.h"
+
 #include <signal.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
-int plot_possible(void)
+bool plot_possible(void)
 {
-    const char *path = getenv("PATH");
-    char *copy = strdup(path ? path : ""), *rest = NULL, file[4096];
-    int found = 0;
-    for (char *dir = copy ? strtok_r(copy, ":", &rest) : NULL; dir && !found; dir = strtok_r(NULL, ":", &rest)) {
-        snprintf(file, sizeof file, "%s/gnuplot", dir);
-        found = access(file, X_OK) == 0;
-    }
-    free(copy);
-    return found;
+    char path[4096];
+    return tool_find_program("gnuplot", path, sizeof path);
 }
 
 /* A point is the mean of so many steps that a curve has at most this many points. */

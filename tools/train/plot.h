@@ -2,6 +2,7 @@
 /* Curves of training runs as SVG, by gnuplot. */
 #ifndef COSET_TOOLS_TRAIN_PLOT_H
 #define COSET_TOOLS_TRAIN_PLOT_H
+#include <stdbool.h>
 #include <stddef.h>
 
 typedef struct {
@@ -11,7 +12,7 @@ typedef struct {
 } plot_curve;
 
 /* Whether there is a gnuplot. */
-int plot_possible(void);
+bool plot_possible(void);
 /* Loss over steps and, below it, over bytes sent. Returns 0, or -1 after a line on standard error. */
 int plot_write(const char *command, const char *path, const plot_curve *curves, size_t count);
 #endif
