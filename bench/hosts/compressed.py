@@ -3,9 +3,10 @@
 """The compressed mean between rate-limited hosts beside the exact all-reduce and the f32 bound of the link; prints Markdown.
 
 usage: bench/hosts/compressed.py [--hosts 2,4] [--per-host L] [--rate 1gbit|100mbit] [--sizes 25M,100M] [--rounds R] [--mean R] [--no-exact]
-Gaussian ranks, one per host or L; the bound is that of the hosts. `lattice` is the sharded star with --budget 0.05 planned for least time on the link, `homomorphic`
-one integer all-reduce of 8-bit codes. The bound is 2(N-1)/N S over the link's rate without headers; `wire` is what the reported
-bytes take on the link, `codec` the processor time of encoding and decoding, a part of which hides behind the wire.
+Gaussian ranks, L on each host. `lattice` is the sharded star with --budget 0.05 planned for least time on the link,
+`homomorphic` one integer all-reduce of 8-bit codes. The bound is 2(N-1)/N S over the link's rate, N hosts, without headers;
+`wire` is what the reported bytes take on the link, `codec` the processor time of encoding and decoding, a part of which
+hides behind the wire.
 Needs root, iproute2 and build/release/bin/coset.
 """
 import argparse
@@ -56,9 +57,11 @@ def measure(h, count, args):
             ms = statistics.median(r["time_us_p50"] for r in got) * 1e-3
             row = got[-1]
             wire = statistics.median(r["wire_sent_bytes"] for r in got) / BYTES_PER_S[args.rate] * 1e3
-            coded = "| | | |" if name == "exact" else f"| {row['bits_per_coord']:.2f} | {row['excess_over_sampling']:.4f} |"
-            codec = "" if name == "exact" else f"{statistics.median(size / r['codec_gbps'] for r in got) * 1e-6:.1f}"
-            print(f"| {size} | {name} | {ms:.1f} | {bound_ms / ms:.2f} {coded.replace('| | | |', '| | |')} {wire:.1f} | {codec} |", flush=True)
+            bits = excess = codec = ""
+            if name != "exact":
+                bits, excess = f"{row['bits_per_coord']:.2f}", f"{row['excess_over_sampling']:.4f}"
+                codec = f"{statistics.median(size / r['codec_gbps'] for r in got) * 1e-6:.1f}"
+            print(f"| {size} | {name} | {ms:.1f} | {bound_ms / ms:.2f} | {bits} | {excess} | {wire:.1f} | {codec} |", flush=True)
 
 
 def main():

@@ -27,14 +27,13 @@ ROOT_ENV = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"
 
 
 def coset_us(h, args, size):
-    env = {"COSET_ALGO": args.algo, **({"COSET_TRANSPORT": "tcp"} if args.loopback else {})}
-    command = [TOOL, "bench", "allreduce", "--in-place", "-b", str(size), "-e", str(size), "--iters", str(iterations(args, size)),
-               "--json", "-"]
+    command = [TOOL, "bench", "allreduce", "--algo", args.algo, "--in-place", "-b", str(size), "-e", str(size),
+               "--iters", str(iterations(args, size)), "--json", "-"]
     if args.loopback:
-        out = subprocess.run([*command, "-n", str(args.per_host), "--transport", "tcp", "--algo", args.algo], capture_output=True,
-                             text=True, timeout=300).stdout
+        out = subprocess.run([*command, "-n", str(args.per_host), "--transport", "tcp"], capture_output=True, text=True,
+                             timeout=300).stdout
     else:
-        ranks = h.start_ranks([*command, "--algo", args.algo], per_host=args.per_host, env=env)
+        ranks = h.start_ranks(command, per_host=args.per_host)
         out = [p.communicate(timeout=300) for p in ranks][0][0]
     row = json.loads(out[out.index("["):out.rindex("]") + 1])[0]
     if row["wrong"]:
@@ -73,8 +72,8 @@ def mpi_us(h, kind, program, args, size):
 def bound_us(args, n, size):
     if args.rate not in BITS or args.loopback:
         return float("nan")
-    share = 1 if args.per_host == 1 else args.per_host  # ranks of a host share its link
-    return 2 * (n - 1) / n * size * share / (BITS[args.rate] / 8) * 1514 / 1448 * 1e6
+    # ranks of a host share its link
+    return 2 * (n - 1) / n * size * args.per_host / (BITS[args.rate] / 8) * 1514 / 1448 * 1e6
 
 
 def iterations(args, size):
