@@ -25,12 +25,14 @@ coset_status cst_ddp_fail(coset_ddp *d, coset_status status, const char *format,
     return status;
 }
 
-/* The communicator knows best why it failed. */
-static coset_status comm_failed(coset_ddp *d, coset_status status)
+/* The communicator knows best why it failed, but not what the caller was doing. */
+static coset_status step_failed(coset_ddp *d, coset_status status)
 {
     coset_error e = COSET_ERROR_INIT;
     coset_last_error(d->comm, &e);
-    return cst_ddp_fail(d, status, "%s", e.text[0] ? e.text : coset_strerror(status));
+    return cst_ddp_fail(
+        d, status, "step %" PRIu64 ": %s%s", d->report.steps + 1, e.text[0] ? e.text : coset_strerror(status),
+        status == COSET_ERR_LATE ? " (a rank that has fewer steps than others calls coset_ddp_join)" : "");
 }
 
 void *coset_ddp_grad(coset_ddp *d, uint64_t id)
@@ -166,7 +168,7 @@ static coset_status end_step(coset_ddp *d, int joined, int *moved, int *active)
     if (status == COSET_OK)
         status = cst_ddp_agree(d, joined, &a);
     if (status != COSET_OK)
-        return comm_failed(d, status);
+        return step_failed(d, status);
     d->times.finish_ended = cst_now_ns();
     fill_report(d);
     status = judge(d, &a);

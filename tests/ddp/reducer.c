@@ -2,6 +2,8 @@
 /* The reducer among ranks: usage: reducer TRANSPORT [CASE]. */
 #include "comm/group.h"
 
+#include "comm/comm.h"
+#include "ddp/reducer.h"
 #include "kernels/convert/convert.h"
 
 #include <coset_ddp.h>
@@ -622,13 +624,39 @@ static int run_death(const char *transport)
     return bad;
 }
 
+/* ---- a rank with fewer steps ---- */
+
+static int late(coset_comm *c, void *arg)
+{
+    (void)arg;
+    coset_param p[PARAMS];
+    coset_ddp *d = make(c, p, NULL);
+    int bad = !d || one_step(c, d, p, 0);
+    if (!bad && coset_comm_rank(c) == 0) {
+        d->comm->settings.late_ms = 300; /* of this rank and the reducer alone: the barrier below is patient */
+        bad = group_want(c, coset_ddp_finish(d, NULL), COSET_ERR_LATE, "finish of a step that rank 1 does not take");
+        const char *why = coset_ddp_why(d);
+        if (!strstr(why, "step 2: ") || !strstr(why, "rank 1") || !strstr(why, "coset_ddp_join"))
+            bad |= group_fail(c, "the text is '%s'", why);
+    }
+    bad |= group_want(c, coset_barrier(c), COSET_OK, "barrier");
+    coset_ddp_destroy(d);
+    return bad;
+}
+
+static int run_late(const char *transport)
+{
+    group g = GROUP(transport, 2);
+    return group_run(&g, late, NULL);
+}
+
 static const struct {
     const char *name;
     int (*run)(const char *transport);
 } cases[] = {
     {"values", run_values}, {"bits", run_bits},     {"link", run_link},         {"hosts", run_hosts},
     {"unused", run_unused}, {"misuse", run_misuse}, {"disagree", run_disagree}, {"clip", run_clip},
-    {"uneven", run_uneven}, {"state", run_state},   {"death", run_death},
+    {"uneven", run_uneven}, {"state", run_state},   {"late", run_late},         {"death", run_death},
 };
 
 int main(int argc, char **argv)
