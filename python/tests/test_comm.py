@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collectives on numpy arrays, against numpy."""
+import gc
 import multiprocessing
 import threading
+import weakref
 
 import numpy as np
 import pytest
@@ -228,3 +230,29 @@ def test_processes_meet_at_a_file(tmp_path):
 def test_describe_knows_the_transports():
     facts = coset.describe()
     assert "shm" in facts["transport"] and "level" in facts["cpu"]
+
+
+def test_arrays_of_dropped_requests_live_until_they_have_ended():
+    def body(c):
+        if c.rank == 1:
+            c.barrier()
+            c.send(np.arange(5.0), 0)
+            c.send(np.arange(5.0), 0)
+            c.ibarrier().wait(30)
+            return True
+        array = np.zeros(5)
+        watched = weakref.ref(array)
+        c.irecv(array, 1)
+        del array
+        gc.collect()
+        assert watched() is not None
+        c.barrier()
+        c.recv(np.zeros(5), 1)
+        assert watched().tolist() == [0, 1, 2, 3, 4]
+        last = c.ibarrier()  # starting another collects those that have ended
+        assert watched() is None
+        last.wait(30)
+        return True
+
+    for _ in range(3):
+        on_threads(2, body)

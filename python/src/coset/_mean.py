@@ -24,7 +24,17 @@ Span = tuple[int, Any, Any]
 
 @dataclass(frozen=True)
 class MeanOptions:
-    """Zero or None is the default; all ranks give the same values. coset_mean.h explains each."""
+    """Zero or None is the default; all ranks give the same values.
+
+    error_budget  excess variance that compression may add, as a fraction of the variance of the mean itself (0.05)
+    bits          bits per coordinate and phase, instead of a budget
+    codec         "lattice" (the planner chooses), "lattice:z", "lattice:e8", "lattice:entropy", "none", or a baseline ("eden", "qsgd", ...)
+    protocol      "sharded-star", "star", "tree", "homomorphic", "robust", "sublinear"
+    y, sigma      known bounds: on the distance of any two ranks' arrays; on the root of their mean squared distance from the mean
+    seed          of the shared randomness
+    objective     "bits": fewest; "time": least time on a link of link_gbps (10^9 bytes per second)
+    parameter     "tree": m of Algorithm 4; "star", "robust": q
+    """
     error_budget: float = 0
     bits: float = 0
     codec: str | None = None
@@ -177,8 +187,8 @@ class Mean:
         made, count, dtype, keep = self._spans(spans)
         out = struct("coset_mean_report")
         status = lib.coset_mean_allreduce(self._handle, made, count, dtype, comm._h, out)
-        del keep
         if status:
+            comm._failed.append(keep)
             why = new_error()
             lib.coset_mean_last_error(self._handle, why)
             if why.status != status:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +22,16 @@ Allgather = Callable[[bytes, float], bytes]
 
 @dataclass(frozen=True)
 class Options:
-    """Zero or None is the default; all ranks give the same values. Times are in seconds."""
+    """Zero or None is the default; all ranks give the same values. Times are in seconds.
+
+    transport        "shm" or "tcp"; by default what the ranks have in common
+    algorithm        of all-reduces: "ring", "tree", ...; by default what is fastest for each size
+    caller_progress  no thread: operations under way go on only while this process waits in the library
+    rank_order       sums are taken in rank order, so that they do not depend on sizes and algorithms
+    late             how long to wait for a rank that does not come (600)
+    dead             how long a host may be silent until its ranks count as dead (10)
+    checksum         exact data is checksummed on its way too
+    """
     transport: str | None = None
     algorithm: str | None = None
     caller_progress: bool = False
@@ -71,7 +81,8 @@ class Comm:
     """A group of ranks. Every rank makes the same calls in the same order; see coset.h for the rules.
 
     Collectives take numpy arrays or contiguous torch CPU tensors and do not copy them. `recv=None` means in place
-    where that is possible, else a new array. Each method returns the result; those that begin with `i` return a Request.
+    where that is possible, else a new array. Each method returns the result; those that begin with `i` return a Request
+    (whose wait() gives it) and leave the arrays to the library until it is done.
     """
 
     def __init__(self, handle: Any) -> None:
@@ -79,6 +90,9 @@ class Comm:
         self._calls = 0  # threads inside a blocking call of the library
         self._guard = threading.Lock()
         self._left = threading.Event()  # the last of them is out again; set only when destroy() waits for it
+        # Memory that the library may still use: of requests that nobody waited for, and, until destroy(), of failed operations.
+        self._dropped: deque[tuple[Any, Any]] = deque()
+        self._failed: list[Any] = []
         self.rank: int = lib.coset_comm_rank(handle)
         self.size: int = lib.coset_comm_size(handle)
         self.transport: str = text(lib.coset_comm_transport(handle))
@@ -101,6 +115,7 @@ class Comm:
 
     @classmethod
     def from_id(cls, uid: bytes, rank: int, size: int, options: Options | None = None) -> Comm:
+        """The ranks that were given what unique_id() returned on rank 0."""
         made = ffi.new("coset_unique_id *")
         if len(uid) != len(made.bytes):
             raise ArgumentError(f"an id has {len(made.bytes)} bytes, not {len(uid)}")
@@ -192,6 +207,24 @@ class Comm:
         if inside:
             self._left.wait()
         lib.coset_comm_destroy(handle)
+        self._dropped.clear()
+        self._failed.clear()
+
+    def _collect(self) -> None:
+        """Frees the dropped requests that have ended."""
+        self._enter()
+        try:
+            for _ in range(len(self._dropped)):
+                slot, keep = self._dropped.popleft()
+                status = lib.coset_wait(slot, 0)
+                if status == lib.COSET_IN_PROGRESS:
+                    self._dropped.append((slot, keep))
+                elif status:
+                    self._failed.append(keep)
+        except IndexError:  # another thread is at it
+            pass
+        finally:
+            self._leave()
 
     def _enter(self) -> Any:
         """Before a call that blocks; returns the handle. destroy() waits for _leave()."""
@@ -264,9 +297,14 @@ class Comm:
             handle = self._enter()
             try:
                 check(blocking(*arguments, handle), handle)
+            except Exception:
+                self._failed.append(keep)
+                raise
             finally:
                 self._leave()
             return result
+        if self._dropped:
+            self._collect()
         out = ffi.new("coset_request **")
         self._check(starting(*arguments, self._h, out))
         return Request(self, out, result, keep)
@@ -281,6 +319,7 @@ class Comm:
         return self._allreduce(send, recv, op, False)
 
     def iallreduce(self, send: Any, recv: Any = None, op: str = "sum") -> Request:
+        """allreduce(), under way when this returns."""
         return self._allreduce(send, recv, op, True)
 
     def _reduce_scatter(self, send: Any, recv: Any, op: str, asynchronous: bool) -> Any:
@@ -297,6 +336,7 @@ class Comm:
         return self._reduce_scatter(send, recv, op, False)
 
     def ireduce_scatter(self, send: Any, recv: Any = None, op: str = "sum") -> Request:
+        """reduce_scatter(), under way when this returns."""
         return self._reduce_scatter(send, recv, op, True)
 
     def _allgather(self, send: Any, recv: Any, asynchronous: bool) -> Any:
@@ -309,6 +349,7 @@ class Comm:
         return self._allgather(send, recv, False)
 
     def iallgather(self, send: Any, recv: Any = None) -> Request:
+        """allgather(), under way when this returns."""
         return self._allgather(send, recv, True)
 
     def _alltoall(self, send: Any, recv: Any, asynchronous: bool) -> Any:
@@ -323,6 +364,7 @@ class Comm:
         return self._alltoall(send, recv, False)
 
     def ialltoall(self, send: Any, recv: Any = None) -> Request:
+        """alltoall(), under way when this returns."""
         return self._alltoall(send, recv, True)
 
     def _broadcast(self, array: Any, root: int, asynchronous: bool) -> Any:
@@ -334,6 +376,7 @@ class Comm:
         return self._broadcast(array, root, False)
 
     def ibroadcast(self, array: Any, root: int = 0) -> Request:
+        """broadcast(), under way when this returns."""
         return self._broadcast(array, root, True)
 
     def _reduce(self, send: Any, recv: Any, op: str, root: int, asynchronous: bool) -> Any:
@@ -346,28 +389,34 @@ class Comm:
         return self._reduce(send, recv, op, root, False)
 
     def ireduce(self, send: Any, recv: Any = None, op: str = "sum", root: int = 0) -> Request:
+        """reduce(), under way when this returns."""
         return self._reduce(send, recv, op, root, True)
 
     def barrier(self) -> None:
+        """Returns when every rank has called it."""
         self._run("barrier", (), False, None, None)
 
     def ibarrier(self) -> Request:
+        """barrier(), under way when this returns."""
         return self._run("barrier", (), True, None, None)
 
     def send(self, array: Any, peer: int) -> None:
-        """Messages between two ranks match in the order of the calls."""
+        """To a recv() of rank `peer`. Messages between two ranks match in the order of the calls; sizes and dtypes must agree."""
         b = buffer(array)
         self._run("send", (b.pointer, b.count, b.dtype, peer), False, array, b)
 
     def isend(self, array: Any, peer: int) -> Request:
+        """send(), under way when this returns."""
         b = buffer(array)
         return self._run("send", (b.pointer, b.count, b.dtype, peer), True, array, b)
 
     def recv(self, array: Any, peer: int) -> Any:
+        """What rank `peer` sends, written into `array`."""
         b = buffer(array, write=True)
         return self._run("recv", (b.pointer, b.count, b.dtype, peer), False, array, b)
 
     def irecv(self, array: Any, peer: int) -> Request:
+        """recv(), under way when this returns."""
         b = buffer(array, write=True)
         return self._run("recv", (b.pointer, b.count, b.dtype, peer), True, array, b)
 

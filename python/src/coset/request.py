@@ -22,9 +22,14 @@ class Request:
         self._error: Error | None = None
         self._callbacks: list[Any] = []
 
+    def __del__(self) -> None:
+        if self._slot[0]:  # not NULL: the operation goes on without anyone who waits
+            self._comm._dropped.append((self._slot, (self._keep, self._callbacks)))
+
     def _finish(self, status: int, handle: Any) -> Any:
-        self._keep = None
+        keep, self._keep = self._keep, None
         if status:
+            self._comm._failed.append(keep)
             why = new_error()
             lib.coset_last_error(handle, why)
             self._error = from_status(status, why)

@@ -94,6 +94,8 @@ class LatticeState:
     objective       "time": measures some steps compressed and plain, and keeps what is faster on this link (it says which,
                     through the logger "coset" and in report()); "bits": always compresses
     mode            "sharded-star" (two rounds), or "homomorphic" (one all_reduce of codes)
+    codec           None: the planner chooses for every block; else a name as in coset.MeanOptions, for comparisons
+    seed            of the shared randomness
     min_elements    parameters that are smaller, or one-dimensional, are averaged exactly
     cuda_staging    allows CUDA gradients, by way of pinned host memory (never measured on a GPU: off by default)
     """
@@ -338,6 +340,9 @@ def _turn(state: LatticeState, underway: list[Part], last: bool) -> None:
 
 def lattice_hook(state: LatticeState, bucket: dist.GradBucket) -> torch.futures.Future[torch.Tensor]:
     """The hook for DistributedDataParallel.register_comm_hook; see LatticeState."""
+    if not isinstance(state, LatticeState):
+        raise ArgumentError(f"lattice_hook was registered with {type(state).__name__} as its state: "
+                            "ddp.register_comm_hook(LatticeState(), lattice_hook)")
     buffer = bucket.buffer()
     if buffer.device.type != "cpu":
         return _staged(state, bucket, buffer)
