@@ -115,7 +115,7 @@ static coset_status create_all(creator *creators, int size, coset_error *why)
         started++;
     coset_status status = COSET_OK;
     if (started < size)
-        status = cst_fail(why, COSET_ERR_SYSTEM, -1, "could not start %d threads", size);
+        status = cst_fail(why, COSET_ERR_SYSTEM, -1, "could not start %d threads (ulimit -u, ulimit -v)", size);
     for (int r = started; r < size; r++)
         cst_bootstrap_close(creators[r].bootstrap); /* so that the others' exchange ends */
     for (int r = 0; r < started; r++)

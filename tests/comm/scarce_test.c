@@ -212,6 +212,41 @@ static void test_descriptors_shm(void **state)
     descriptors("shm", 2, 1);
 }
 
+/* Ranks that are threads share one limit: what each of them finds free must be enough for all together. */
+static coset_status threads_with_descriptors(int rank, void *ctx, coset_error *why)
+{
+    const scarcity *s = ctx;
+    coset_comm_options options = COSET_COMM_OPTIONS_INIT;
+    coset_comm *comms[RANKS];
+    int before = open_descriptors();
+    (void)rank;
+    options.transport = s->transport;
+    limit_descriptors(limit_for(s->room));
+    coset_status status = coset_comm_create_threads(RANKS, &options, comms, why);
+    limit_descriptors(RLIM_INFINITY);
+    for (int r = 0; r < RANKS && !status; r++)
+        coset_comm_destroy(comms[r]);
+    return open_descriptors() == before ? status : (coset_status)NOT_CLEAN;
+}
+
+static void test_descriptors_of_threads(void **state)
+{
+    (void)state;
+    const int most = 128;
+    scarcity s = {"tcp", -1, 0};
+    outcome o = {.status = COSET_ERR_SYSTEM};
+    for (; o.status == COSET_ERR_SYSTEM; s.room++) {
+        cst_deadline soon = cst_deadline_in(SOON_MS);
+        assert_true(s.room < most);
+        run_ranks(1, threads_with_descriptors, &s, &o);
+        assert_false(cst_deadline_passed(soon));
+        if (o.status != COSET_OK && !strstr(o.why.text, "(ulimit -n "))
+            print_message("room %d: %d %s\n", s.room, o.status, o.why.text);
+        assert_true(o.reported && (o.status == COSET_OK || strstr(o.why.text, "(ulimit -n ")));
+    }
+    assert_int_equal(o.status, COSET_OK);
+}
+
 /* The victim is out of memory; the others hear of it, or at least that it is gone. True: nothing was refused, or what
  * was refused could be done without. */
 static bool judge_memory(const scarcity *s, const outcome *o)
@@ -304,8 +339,11 @@ static void test_memory_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_descriptors_tcp), cmocka_unit_test(test_descriptors_shm),
-        cmocka_unit_test(test_memory_tcp),      cmocka_unit_test(test_memory_shm),
+        cmocka_unit_test(test_descriptors_tcp),
+        cmocka_unit_test(test_descriptors_shm),
+        cmocka_unit_test(test_descriptors_of_threads),
+        cmocka_unit_test(test_memory_tcp),
+        cmocka_unit_test(test_memory_shm),
         cmocka_unit_test(test_memory_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

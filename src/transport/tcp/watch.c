@@ -157,7 +157,7 @@ coset_status cst_watch_start(int rank, int size, const int *fds, int dead_ms, vo
         errno = start_thread(w);
         w->running = errno == 0;
         if (!w->running)
-            status = cst_fail_errno(why, "cannot start the heartbeat thread");
+            status = cst_fail_errno(why, "cannot start the heartbeat thread (ulimit -u, ulimit -v)");
     }
     if (status) {
         free_watch(w);
