@@ -7,6 +7,9 @@ coset_status coset_test(coset_request *request, int *done)
 {
     if (!request || !done)
         return COSET_ERR_ARGUMENT;
+    coset_status status = cst_check_comm(request->comm);
+    if (status != COSET_OK)
+        return status;
     if (!atomic_load(&request->ended))
         cst_comm_drive_once(request->comm);
     *done = atomic_load(&request->ended);
@@ -18,7 +21,10 @@ coset_status coset_wait(coset_request **request, int timeout_ms)
     if (!request || !*request)
         return COSET_ERR_ARGUMENT;
     coset_request *r = *request;
-    coset_status status = cst_request_wait(r, cst_deadline_in(timeout_ms));
+    coset_status status = cst_check_comm(r->comm);
+    if (status != COSET_OK)
+        return status;
+    status = cst_request_wait(r, cst_deadline_in(timeout_ms));
     if (!atomic_load(&r->ended))
         return COSET_IN_PROGRESS;
     cst_request_free(r);
@@ -30,6 +36,9 @@ coset_status coset_request_on_complete(coset_request *request, void (*fn)(void *
 {
     if (!request || !fn)
         return COSET_ERR_ARGUMENT;
+    coset_status status = cst_check_comm(request->comm);
+    if (status != COSET_OK)
+        return status;
     pthread_mutex_lock(&request->comm->queue.lock);
     int concluded = request->concluded;
     int taken = request->callback != NULL;

@@ -2,6 +2,7 @@
 #include "base/log.h"
 
 #include "base/clock.h"
+#include "base/host.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -35,9 +36,8 @@ static void expand(const char *pattern, char *out, size_t size)
     for (; *pattern && n + 1 < size; pattern++) {
         int put = 0;
         if (pattern[0] == '%' && pattern[1] == 'h') {
-            char host[65] = "";
-            gethostname(host, sizeof host - 1);
-            put = snprintf(out + n, size - n, "%s", host);
+            char host[64];
+            put = snprintf(out + n, size - n, "%s", cst_host_name(host));
         } else if (pattern[0] == '%' && pattern[1] == 'p') {
             put = snprintf(out + n, size - n, "%ld", (long)getpid());
         } else {

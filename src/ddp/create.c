@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Making a reducer: options, parameters and communicator agreed, buckets laid out, memory and thread. */
 #include "base/error.h"
-#include "base/fork.h"
 #include "base/hash.h"
 #include "comm/comm.h"
 #include "ddp/link.h"
@@ -210,7 +209,7 @@ coset_status coset_ddp_create(coset_comm *comm, const coset_ddp_options *options
 
 coset_status coset_ddp_destroy(coset_ddp *d)
 {
-    if (!d || d->comm->fork_generation != cst_fork_generation())
+    if (cst_ddp_check(d) != COSET_OK)
         return COSET_OK;
     cst_worker_stop(&d->worker);
     coset_comm_destroy(d->comm); /* and the gradients' memory with it */

@@ -3,6 +3,8 @@
 #include "ddp/reducer.h"
 
 #include "base/clock.h"
+#include "base/fork.h"
+#include "comm/comm.h"
 #include "ddp/agree.h"
 #include "ddp/inspect.h"
 
@@ -23,6 +25,13 @@ coset_status cst_ddp_fail(coset_ddp *d, coset_status status, const char *format,
     memcpy(d->why, text, sizeof text);
     pthread_mutex_unlock(&d->lock);
     return status;
+}
+
+coset_status cst_ddp_check(const coset_ddp *d)
+{
+    if (!d)
+        return COSET_ERR_ARGUMENT;
+    return d->comm->fork_generation == cst_fork_generation() ? COSET_OK : COSET_ERR_UNSUPPORTED;
 }
 
 /* The communicator knows best why it failed, but not what the caller was doing. */
@@ -52,8 +61,9 @@ static coset_status misuse(coset_ddp *d, const char *what, uint64_t id)
 
 coset_status coset_ddp_ready(coset_ddp *d, uint64_t id)
 {
-    if (!d)
-        return COSET_ERR_ARGUMENT;
+    coset_status usable = cst_ddp_check(d);
+    if (usable != COSET_OK)
+        return usable;
     size_t param = cst_params_find(&d->params, id);
     if (param == CST_NO_PARAM)
         return misuse(d, "is not registered", id);
@@ -182,9 +192,9 @@ static coset_status end_step(coset_ddp *d, int joined, int *moved, int *active)
 coset_status coset_ddp_finish(coset_ddp *d, int *moved)
 {
     int here = 0, active = 1;
-    if (!d)
-        return COSET_ERR_ARGUMENT;
-    coset_status status = d->no_sync ? COSET_OK : end_step(d, 0, &here, &active);
+    coset_status status = cst_ddp_check(d);
+    if (status == COSET_OK && !d->no_sync)
+        status = end_step(d, 0, &here, &active);
     if (moved)
         *moved = here;
     return status;
@@ -205,7 +215,7 @@ coset_status coset_ddp_join(coset_ddp *d, uint64_t *steps)
 {
     uint64_t n = 0;
     int active = 1;
-    coset_status status = d ? COSET_OK : COSET_ERR_ARGUMENT;
+    coset_status status = cst_ddp_check(d);
     while (status == COSET_OK && active) {
         int moved = 0;
         status = end_step(d, 1, &moved, &active);

@@ -49,6 +49,8 @@ struct coset_ddp {
 coset_status cst_ddp_layout(coset_ddp *d, const size_t *order);
 /* Nothing is ready; the counters of the communicator are noted. Between steps. */
 void cst_ddp_begin_step(coset_ddp *d);
+/* Is `d` one that this process may use? ARGUMENT for NULL, UNSUPPORTED in a forked child. */
+coset_status cst_ddp_check(const coset_ddp *d);
 /* Keeps the text of an error and returns its status. */
 coset_status cst_ddp_fail(coset_ddp *d, coset_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

@@ -300,14 +300,20 @@ static int run_death(const char *transport)
 static int with_child(coset_comm *c, void *arg)
 {
     (void)arg;
-    int status;
+    int status, done;
+    coset_request *pending;
+    if (group_want(c, coset_ibarrier(c, &pending), COSET_OK, "ibarrier"))
+        return 1;
     pid_t child = fork();
     if (child == 0) {
-        coset_status s = coset_barrier(c);
+        int refused = coset_barrier(c) == COSET_ERR_UNSUPPORTED &&
+                      coset_test(pending, &done) == COSET_ERR_UNSUPPORTED &&
+                      coset_wait(&pending, -1) == COSET_ERR_UNSUPPORTED;
         coset_comm_destroy(c);
-        _exit(s == COSET_ERR_UNSUPPORTED ? 0 : 1);
+        _exit(!refused);
     }
     int bad = waitpid(child, &status, 0) != child || status ? group_fail(c, "the child: %d", status) : 0;
+    bad |= group_want(c, coset_wait(&pending, -1), COSET_OK, "a request from before the fork");
     for (int i = 0; i < 10 && !bad; i++)
         bad = group_want(c, coset_barrier(c), COSET_OK, "after a child has come and gone");
     return bad;

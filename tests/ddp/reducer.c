@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { PARAMS = 12 };
@@ -624,6 +625,35 @@ static int run_death(const char *transport)
     return bad;
 }
 
+/* ---- a forked child can neither use nor disturb the reducer ---- */
+
+static int with_child(coset_comm *c, void *arg)
+{
+    (void)arg;
+    coset_param p[PARAMS];
+    coset_ddp *d = make(c, p, NULL);
+    int status, bad = !d || one_step(c, d, p, 0);
+    pid_t child = bad ? -1 : fork();
+    if (child == 0) {
+        int refused = coset_ddp_ready(d, p[0].id) == COSET_ERR_UNSUPPORTED &&
+                      coset_ddp_finish(d, NULL) == COSET_ERR_UNSUPPORTED &&
+                      coset_ddp_join(d, NULL) == COSET_ERR_UNSUPPORTED;
+        coset_ddp_destroy(d);
+        _exit(!refused);
+    }
+    if (!bad && (waitpid(child, &status, 0) != child || status))
+        bad = group_fail(c, "the child: %d", status);
+    bad = bad || one_step(c, d, p, 1);
+    coset_ddp_destroy(d);
+    return bad;
+}
+
+static int run_fork(const char *transport)
+{
+    group g = GROUP(transport, 2);
+    return group_run(&g, with_child, NULL);
+}
+
 /* ---- a rank with fewer steps ---- */
 
 static int late(coset_comm *c, void *arg)
@@ -656,7 +686,8 @@ static const struct {
 } cases[] = {
     {"values", run_values}, {"bits", run_bits},     {"link", run_link},         {"hosts", run_hosts},
     {"unused", run_unused}, {"misuse", run_misuse}, {"disagree", run_disagree}, {"clip", run_clip},
-    {"uneven", run_uneven}, {"state", run_state},   {"late", run_late},         {"death", run_death},
+    {"uneven", run_uneven}, {"state", run_state},   {"late", run_late},         {"fork", run_fork},
+    {"death", run_death},
 };
 
 int main(int argc, char **argv)

@@ -133,11 +133,7 @@ static int measure_all(settings *s, const char *name, float **x, void *out)
         failed |= bad;
     }
     free(list);
-    if (s->json)
-        failed |= tool_json_write(s->json, all);
-    else
-        cJSON_Delete(all);
-    return failed;
+    return failed | tool_json_write(s->json, all);
 }
 
 int tool_bench_codec(int argc, char **argv)
