@@ -280,6 +280,8 @@ class LatticeState:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """All ranks load, each what it saved or all what one did; the model and the options must be the same."""
+        if not {"size", "mean"} <= state.keys():
+            raise ArgumentError(f"this is no state_dict() of a LatticeState: it has {', '.join(map(str, state)) or 'nothing'}")
         if state["size"] != self._engine.size:
             raise MismatchError(f"the state is of {state['size']} ranks, here are {self._engine.size}")
         self._mean.load(state["mean"])
