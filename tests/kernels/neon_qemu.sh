@@ -21,23 +21,24 @@ printf '#include <math.h>\nint main(int c, char **v) { (void)v; return (int)sqrt
 "$qemu" "$build/try" || skip "$qemu does not run an AArch64 program here"
 
 flags="-std=c17 -O2 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -DCOSET_HAVE_NEON=1 -ffp-contract=off -fno-strict-aliasing
-  -Wall -Wextra -Werror -I$source/include -I$source/src -I$source/tests"
+  -Wall -Wextra -Werror"
+compile() {
+  # shellcheck disable=SC2086 # a list of words
+  "$compiler" $flags -I"$source/include" -I"$source/src" -I"$source/tests" "$@"
+}
 
 # The library from the bottom up to the kernels that have NEON files, without those for other processors.
 rm -rf "$build/objects"
 mkdir "$build/objects"
 cd "$build/objects"
 kernels=$source/src/kernels
-files=$(find "$source/src/base" "$source/src/cpu" "$kernels/simd" "$kernels/reduce" "$kernels/convert" -name '*.c' \
-  ! -name '*_avx2.c' ! -name '*_avx512.c')
-# shellcheck disable=SC2086 # lists of words
-for file in $files; do
-  $compiler $flags -c "$file" -o "$(echo "${file#"$source/"}" | tr / -).o"
+find "$source/src/base" "$source/src/cpu" "$kernels/simd" "$kernels/reduce" "$kernels/convert" -name '*.c' \
+  ! -name '*_avx2.c' ! -name '*_avx512.c' | while read -r file; do
+  compile -c "$file" -o "$(echo "${file#"$source/"}" | tr / -).o"
 done
 for test in "$@"; do
   name=$(basename "$test" .c)
-  # shellcheck disable=SC2086
-  $compiler $flags -static "$test" ./*.o -lm -lpthread -o "../$name"
+  compile -static "$test" ./*.o -lm -lpthread -o "../$name"
   echo "== $name"
   "$qemu" "../$name" --quick
 done

@@ -82,13 +82,13 @@ done
 
 # on a terminal: pages, colours, back and stop; without colours where NO_COLOR asks for it
 if command -v script >/dev/null; then
-    printf '\n\nb\nq\n' | script -qec "$coset learn ring" /dev/null >"$work/out" 2>&1
+    printf '\n\nb\nq\n' | script -qec "'$coset' learn ring" /dev/null >"$work/out" 2>&1
     tr -d '\r' <"$work/out" | sed 's/\x1b\[[0-9;]*[mHJ]//g' | grep -o '[0-9]* of 11$' | tr '\n' ' ' >"$work/pages"
     [ "$(cat "$work/pages")" = '1 of 11 2 of 11 3 of 11 2 of 11 ' ] || fail "pages on a terminal: $(cat "$work/pages")"
     grep -q "$(printf '\033\\[1m')" "$work/out" || fail "no colours on a terminal"
-    printf 'q\n' | NO_COLOR=1 script -qec "$coset learn ring" /dev/null >"$work/out" 2>&1
+    printf 'q\n' | NO_COLOR=1 script -qec "'$coset' learn ring" /dev/null >"$work/out" 2>&1
     grep -q "$(printf '\033\\[1m')" "$work/out" && fail "colours in spite of NO_COLOR"
-    printf 'b\n' | TERM=dumb script -qec "$coset learn 3 --seed 1" /dev/null >"$work/out" 2>&1
+    printf 'b\n' | TERM=dumb script -qec "'$coset' learn 3 --seed 1" /dev/null >"$work/out" 2>&1
     grep -q "$(printf '\033')" "$work/out" && fail "control codes on a dumb terminal"
     grep -q 'The answer is\|Right' "$work/out" || fail "no verdict on a terminal"
 fi

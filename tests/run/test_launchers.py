@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The same program under every launcher that is installed, and with their variables set by hand."""
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -69,7 +70,7 @@ class Launchers(unittest.TestCase):
     def test_mpich_behind_a_shell(self):
         if not shutil.which("mpirun.mpich"):
             self.skipTest("no mpirun.mpich")
-        done = subprocess.run(["mpirun.mpich", "-n", "3", "sh", "-c", " ".join(PROGRAM)], env=clean(), capture_output=True, text=True,
+        done = subprocess.run(["mpirun.mpich", "-n", "3", "sh", "-c", shlex.join(PROGRAM)], env=clean(), capture_output=True, text=True,
                               timeout=60)
         self.assertEqual(done.returncode, 0, done.stderr)
         self.check([done.stdout], 3)
