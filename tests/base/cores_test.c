@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "base/test.h"
+#include "unit.h"
 
 #include "base/cores.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The sink is opened once per process, so each case runs in a child with its own environment. */
-#include "base/test.h"
+#include "unit.h"
 
 #include "base/env.h"
 #include "base/log.h"

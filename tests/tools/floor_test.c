@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The floor must do the work that it stands for: all ranks' passes together are a correct all-reduce. */
-#include "base/test.h"
+#include "unit.h"
 
 #include "bench_allreduce/floor.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Bad input ends the process, so each parse runs in a child; what it printed and its status are the result. */
-#include "base/test.h"
+#include "unit.h"
 
 #include "common/options.h"
 
