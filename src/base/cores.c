@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/cores.h"
 
+#include "base/cgroup.h"
+
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,82 +24,36 @@ int cst_cores_of_quota(const char *line)
     return cores < 1 ? 1 : cores > MOST_CORES ? MOST_CORES : (int)cores;
 }
 
-static bool read_line(const char *path, char *line, size_t size)
+static bool read_line(const char *directory, const char *file, char *line, size_t size)
 {
+    char path[4500];
+    snprintf(path, sizeof path, "%s/%s", directory, file);
     FILE *f = fopen(path, "re");
-    if (!f)
-        return false;
-    bool got = fgets(line, (int)size, f);
-    fclose(f);
+    bool got = f && fgets(line, (int)size, f);
+    if (f)
+        fclose(f);
     return got;
 }
 
-static int smaller_limit(int a, int b)
+/* *limit = the group's, if it is tighter; 0: none so far. Version 1 has quota and period in files of their own. */
+static void tighten(void *ctx, const char *directory, int version)
 {
-    return b > 0 && (a == 0 || b < a) ? b : a;
-}
-
-/* The tightest limit of a version 2 cgroup and those above it; 0: none. */
-static int limit_v2(const char *group)
-{
-    char dir[4096], path[4200], line[64];
-    int limit = 0;
-    if (strlen(group) >= sizeof dir)
-        return 0;
-    strcpy(dir, group);
-    for (;;) {
-        snprintf(path, sizeof path, "/sys/fs/cgroup%s/cpu.max", dir);
-        if (read_line(path, line, sizeof line))
-            limit = smaller_limit(limit, cst_cores_of_quota(line));
-        char *slash = strrchr(dir, '/');
-        if (!slash)
-            return limit;
-        *slash = 0;
-    }
-}
-
-static int limit_v1(const char *group)
-{
-    char path[4200], quota[32], period[32], line[80];
-    for (int own = 1; own >= 0; own--) { /* inside a container the group is mounted at the root */
-        snprintf(path, sizeof path, "/sys/fs/cgroup/cpu%.4000s/cpu.cfs_quota_us", own ? group : "");
-        if (!read_line(path, quota, sizeof quota))
-            continue;
-        snprintf(path, sizeof path, "/sys/fs/cgroup/cpu%.4000s/cpu.cfs_period_us", own ? group : "");
-        if (!read_line(path, period, sizeof period))
-            continue;
-        snprintf(line, sizeof line, "%.30s %.30s", quota, period);
-        return smaller_limit(0, cst_cores_of_quota(line));
-    }
-    return 0;
-}
-
-/* Lines of /proc/self/cgroup are "number:controllers:path"; version 2 has no controllers. */
-static int limit_of_cgroups(void)
-{
-    char line[4300];
-    int limit = 0;
-    FILE *f = fopen("/proc/self/cgroup", "re");
-    while (f && fgets(line, sizeof line, f)) {
-        line[strcspn(line, "\n")] = 0;
-        char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
-        if (!path)
-            continue;
-        *path++ = 0;
-        controllers++;
-        if (!*controllers)
-            limit = smaller_limit(limit, limit_v2(strcmp(path, "/") ? path : ""));
-        else if (!strcmp(controllers, "cpu") || !strcmp(controllers, "cpu,cpuacct"))
-            limit = smaller_limit(limit, limit_v1(strcmp(path, "/") ? path : ""));
-    }
-    if (f)
-        fclose(f);
-    return limit;
+    int *limit = ctx;
+    char line[80] = "", quota[32], period[32];
+    if (version == 2)
+        read_line(directory, "cpu.max", line, sizeof line);
+    else if (read_line(directory, "cpu.cfs_quota_us", quota, sizeof quota) &&
+             read_line(directory, "cpu.cfs_period_us", period, sizeof period))
+        snprintf(line, sizeof line, "%s %s", quota, period);
+    int cores = cst_cores_of_quota(line);
+    if (cores > 0 && (*limit == 0 || cores < *limit))
+        *limit = cores;
 }
 
 int cst_cores_of_host(void)
 {
     long online = sysconf(_SC_NPROCESSORS_ONLN);
-    int cores = online > 0 ? (int)online : 1, limit = limit_of_cgroups();
+    int cores = online > 0 ? (int)online : 1, limit = 0;
+    cst_cgroup_each("cpu", tighten, &limit);
     return limit > 0 && limit < cores ? limit : cores;
 }

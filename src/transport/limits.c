@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/limits.h"
 
+#include "base/cgroup.h"
+
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -31,12 +33,12 @@ static size_t host_room(void)
 typedef struct {
     const char *limit, *usage, *cache_key; /* files of a control group, and the reclaimable part in its memory.stat */
 } group_files;
-static const group_files version1 = {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "};
-static const group_files version2 = {"memory.max", "memory.current", "inactive_file "};
+static const group_files files_v1 = {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "};
+static const group_files files_v2 = {"memory.max", "memory.current", "inactive_file "};
 
 static size_t group_room(const char *directory, const group_files *names)
 {
-    char path[768];
+    char path[4500];
     snprintf(path, sizeof path, "%s/%s", directory, names->limit);
     size_t limit = read_number(path, "");
     snprintf(path, sizeof path, "%s/%s", directory, names->usage);
@@ -50,49 +52,18 @@ static size_t group_room(const char *directory, const group_files *names)
     return limit > used ? limit - used : 0;
 }
 
-/* The least room in the group at `path` below `mount` and the groups around it. */
-static size_t groups_room(const char *mount, char *path, const group_files *names)
+/* *least = the group's room, if it is less. */
+static void take_least(void *ctx, const char *directory, int version)
 {
-    size_t least = SIZE_MAX;
-    for (;;) {
-        char directory[640];
-        snprintf(directory, sizeof directory, "%s%s", mount, path);
-        size_t room = group_room(directory, names);
-        least = room < least ? room : least;
-        char *slash = strrchr(path, '/');
-        if (!slash)
-            return least;
-        *slash = 0;
-    }
-}
-
-/* A line of /proc/self/cgroup is number:controllers:path; version 2 has number 0 and no controllers. */
-static size_t cgroup_room(void)
-{
-    char line[512];
-    size_t least = SIZE_MAX;
-    FILE *f = fopen("/proc/self/cgroup", "re");
-    while (f && fgets(line, sizeof line, f)) {
-        line[strcspn(line, "\n")] = 0;
-        char *controllers = strchr(line, ':'), *path = controllers ? strchr(controllers + 1, ':') : NULL;
-        if (!path)
-            continue;
-        *path++ = 0;
-        size_t room = SIZE_MAX;
-        if (!strcmp(line, "0"))
-            room = groups_room("/sys/fs/cgroup", path, &version2);
-        else if (!strcmp(controllers + 1, "memory"))
-            room = groups_room("/sys/fs/cgroup/memory", path, &version1);
-        least = room < least ? room : least;
-    }
-    if (f)
-        fclose(f);
-    return least;
+    size_t *least = ctx, room = group_room(directory, version == 2 ? &files_v2 : &files_v1);
+    if (room < *least)
+        *least = room;
 }
 
 size_t cst_memory_room(const char **where)
 {
-    size_t host = host_room(), group = cgroup_room();
+    size_t host = host_room(), group = SIZE_MAX;
+    cst_cgroup_each("memory", take_least, &group);
     *where = group < host ? "the control group's limit" : "the host's memory";
     return group < host ? group : host;
 }
