@@ -2,12 +2,12 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/host.h"
+#include "transport/agree.h"
 #include "transport/mpi/mpi.h"
 #include "transport/mpi/oob.h"
 
 #include <coset_mpi.h>
 #include <stdbool.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* As the library's own (docs/environment.md), for what happens before it has read its options. */
@@ -71,7 +71,8 @@ static coset_status choose_late_ms(const coset_comm_options *options, int *late_
 static coset_status one_host(const coset_oob *oob, int late_ms, bool *same, coset_error *why)
 {
     char mine[CST_HOST_ID_BYTES] = {0};
-    char(*all)[CST_HOST_ID_BYTES] = calloc((size_t)oob->size, sizeof *all);
+    cst_room room;
+    char(*all)[CST_HOST_ID_BYTES] = cst_room_open(&room, oob->size, sizeof *all);
     if (!all)
         return cst_fail(why, COSET_ERR_MEMORY, -1, "no memory for %d ranks", oob->size);
     cst_host_identity(mine);
@@ -81,7 +82,7 @@ static coset_status one_host(const coset_oob *oob, int late_ms, bool *same, cose
     *same = true;
     for (int r = 0; r < oob->size && !status; r++)
         *same = *same && !memcmp(all[r], all[0], sizeof mine);
-    free(all);
+    cst_room_close(&room);
     return status;
 }
 

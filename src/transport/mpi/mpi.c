@@ -97,7 +97,8 @@ static coset_status make_comm(const coset_oob *oob, const coset_transport_config
 {
     enum { TAGS = 32768 }; /* that every MPI has */
     MPI_Group world, group;
-    int *ranks = malloc((size_t)oob->size * sizeof *ranks);
+    cst_room room;
+    int *ranks = cst_room_open(&room, oob->size, sizeof *ranks);
     if (!ranks)
         return cst_fail(why, COSET_ERR_MEMORY, -1, "no memory for %d ranks", oob->size);
     coset_status status = world_ranks(oob, config->late_ms, ranks, why);
@@ -112,14 +113,16 @@ static coset_status make_comm(const coset_oob *oob, const coset_transport_config
         MPI_Group_free(&group);
         MPI_Group_free(&world);
     }
-    free(ranks);
+    cst_room_close(&room);
     return status;
 }
 
-static coset_status open_comm(const coset_oob *oob, const coset_transport_config *config, MPI_Comm *comm,
-                              coset_error *why)
+/* `mine`: what this rank has to report already. */
+static coset_status open_comm(const coset_oob *oob, const coset_transport_config *config, coset_status mine,
+                              MPI_Comm *comm, coset_error *why)
 {
-    coset_status mine = check_threads(config, why);
+    if (!mine)
+        mine = check_threads(config, why);
     coset_status status = cst_agree(oob, "transport mpi", mine, 0, config->late_ms, why);
     if (status)
         return status;
@@ -173,14 +176,15 @@ static coset_status create(const coset_oob *oob, const coset_transport_config *c
 {
     MPI_Comm comm;
     cst_mpi_retired_look();
-    coset_status status = open_comm(oob, config, &comm, why);
-    if (status)
-        return status;
     mpi *t = allocate(oob, config);
-    status = t ? cst_mpi_engine_open(t->engine, comm, why)
-               : cst_fail(why, COSET_ERR_MEMORY, -1, "transport mpi: out of memory");
+    coset_status status = t ? COSET_OK : cst_fail(why, COSET_ERR_MEMORY, -1, "transport mpi: out of memory");
+    status = open_comm(oob, config, status, &comm, why);
+    if (!status) {
+        status = cst_mpi_engine_open(t->engine, comm, why);
+        if (status)
+            MPI_Comm_free(&comm);
+    }
     if (status) {
-        MPI_Comm_free(&comm);
         if (t) {
             free(t->engine);
             release(t);
