@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/block.h"
-#include "kernels/norm/norm.h"
 #include "kernels/pack/pack.h"
 #include "kernels/pack/pack_scalar.h"
 #include "kernels/quantise/nearest_scalar.h"
@@ -45,11 +44,6 @@ static cst_checksum quantise_scaled(const cst_lattice_block *b, const float *x, 
     return cst_checksum_scalar.points(points, b->n, b->keys);
 }
 
-static cst_checksum quantise(const cst_lattice_block *b, const float *x, int32_t *points)
-{
-    return quantise_scaled(b, x, 1.0f, points);
-}
-
 static cst_checksum reconstruct(const cst_lattice_block *b, const int32_t *points, float *out)
 {
     float theta[CST_BLOCK], half_step = 0.5f * b->step;
@@ -57,37 +51,6 @@ static cst_checksum reconstruct(const cst_lattice_block *b, const int32_t *point
     for (uint32_t i = 0; i < b->n; i++)
         out[i] = ((float)points[i] - 4.0f * theta[i] * b->weight) * half_step;
     return cst_checksum_scalar.points(points, b->n, b->keys);
-}
-
-static cst_checksum quantise_both(const cst_lattice_block *b, const float *x, float scale, int32_t *points,
-                                  float *value)
-{
-    quantise_scaled(b, x, scale, points);
-    return reconstruct(b, points, value);
-}
-
-static cst_checksum reconstruct_add(const cst_lattice_block *b, const int32_t *points, const float *ref, cst_summed *to)
-{
-    float local[CST_BLOCK], *value = to->value ? to->value : local;
-    cst_checksum check = reconstruct(b, points, value);
-    float distance[CST_BLOCK];
-    for (uint32_t i = 0; i < b->n; i++) {
-        distance[i] = value[i] - ref[i] * to->share;
-        to->sum[i] = ref[i] + value[i];
-    }
-    to->distance2 = cst_norm_scalar.dot(distance, distance, b->n);
-    to->energy = cst_norm_scalar.dot(to->sum, to->sum, b->n);
-    return check;
-}
-
-static cst_checksum encode(const cst_lattice_block *b, const float *x, const uint8_t *classes, uint8_t *out,
-                           int32_t *points)
-{
-    int32_t local[CST_BLOCK];
-    int32_t *z = points ? points : local;
-    cst_checksum sum = quantise(b, x, z);
-    cst_pack_scalar.pack_e8(z, b->n, classes, out);
-    return sum;
 }
 
 /* One cell: digits in, point out: c + q NEAREST((target - c) / q), c the point with the digits as coefficients. */
@@ -123,37 +86,6 @@ static void decode_points(const cst_lattice_block *b, const uint8_t *classes, ui
         for (uint32_t t = 0; t < 8; t++)
             points[at + CST_LANES * t] = cell[t];
     }
-}
-
-static cst_checksum decode(const cst_lattice_block *b, const uint8_t *in, const uint8_t *classes, const float *ref,
-                           float scale, float *out, int32_t *points)
-{
-    int32_t local[CST_BLOCK];
-    int32_t *z = points ? points : local;
-    cst_unpack_scalar(in, b->n, classes, z);
-    decode_points(b, classes, 0, ref, scale, z);
-    return reconstruct(b, z, out);
-}
-
-static cst_checksum decode_add(const cst_lattice_block *b, const uint8_t *in, const uint8_t *classes, const float *ref,
-                               float scale, cst_summed *to, int32_t *points)
-{
-    int32_t local[CST_BLOCK];
-    int32_t *z = points ? points : local;
-    cst_unpack_scalar(in, b->n, classes, z);
-    decode_points(b, classes, 0, ref, scale, z);
-    return reconstruct_add(b, z, ref, to);
-}
-
-static cst_checksum decode_digits(const cst_lattice_block *b, const uint16_t *digits, uint32_t q, const float *ref,
-                                  float scale, float *out, int32_t *points)
-{
-    int32_t local[CST_BLOCK];
-    int32_t *z = points ? points : local;
-    for (uint32_t i = 0; i < b->n; i++)
-        z[i] = digits[i];
-    decode_points(b, NULL, q, ref, scale, z);
-    return reconstruct(b, z, out);
 }
 
 /* Largest inner product of a cell with the minimal vectors: +-e_i +-e_j (the two largest magnitudes), and (+-1/2)^8 with
@@ -196,6 +128,13 @@ static void need(const float *value, const float *x, uint32_t n, float scale, fl
             modulus[at / CST_UNIT] = needed;
     }
 }
+
+static void pack_points(const int32_t *points, uint32_t n, const uint8_t *classes, uint8_t *out)
+{
+    cst_pack_scalar.pack_e8(points, n, classes, out);
+}
+
+#include "kernels/quantise/quantise_scalar.h"
 
 const cst_quantise_kernels cst_e8_scalar = {.encode = encode,
                                             .decode = decode,

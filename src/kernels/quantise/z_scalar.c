@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "kernels/block.h"
-#include "kernels/norm/norm.h"
 #include "kernels/pack/pack.h"
 #include "kernels/pack/pack_scalar.h"
 #include "kernels/quantise/quantise.h"
@@ -17,11 +16,6 @@ static cst_checksum quantise_scaled(const cst_lattice_block *b, const float *x, 
     return cst_checksum_scalar.points(points, b->n, b->keys);
 }
 
-static cst_checksum quantise(const cst_lattice_block *b, const float *x, int32_t *points)
-{
-    return quantise_scaled(b, x, 1.0f, points);
-}
-
 static cst_checksum reconstruct(const cst_lattice_block *b, const int32_t *points, float *out)
 {
     float theta[CST_BLOCK];
@@ -29,37 +23,6 @@ static cst_checksum reconstruct(const cst_lattice_block *b, const int32_t *point
     for (uint32_t i = 0; i < b->n; i++)
         out[i] = ((float)points[i] - theta[i] * b->weight) * b->step;
     return cst_checksum_scalar.points(points, b->n, b->keys);
-}
-
-static cst_checksum quantise_both(const cst_lattice_block *b, const float *x, float scale, int32_t *points,
-                                  float *value)
-{
-    quantise_scaled(b, x, scale, points);
-    return reconstruct(b, points, value);
-}
-
-static cst_checksum reconstruct_add(const cst_lattice_block *b, const int32_t *points, const float *ref, cst_summed *to)
-{
-    float local[CST_BLOCK], *value = to->value ? to->value : local;
-    cst_checksum check = reconstruct(b, points, value);
-    float distance[CST_BLOCK];
-    for (uint32_t i = 0; i < b->n; i++) {
-        distance[i] = value[i] - ref[i] * to->share;
-        to->sum[i] = ref[i] + value[i];
-    }
-    to->distance2 = cst_norm_scalar.dot(distance, distance, b->n);
-    to->energy = cst_norm_scalar.dot(to->sum, to->sum, b->n);
-    return check;
-}
-
-static cst_checksum encode(const cst_lattice_block *b, const float *x, const uint8_t *classes, uint8_t *out,
-                           int32_t *points)
-{
-    int32_t local[CST_BLOCK];
-    int32_t *z = points ? points : local;
-    cst_checksum sum = quantise(b, x, z);
-    cst_pack_scalar.pack_z(z, b->n, classes, out);
-    return sum;
 }
 
 /* The integer of colour `digit` modulo q nearest to target, up to rounding errors at the midpoints. */
@@ -82,37 +45,6 @@ static void decode_points(const cst_lattice_block *b, const uint8_t *classes, ui
     }
 }
 
-static cst_checksum decode(const cst_lattice_block *b, const uint8_t *in, const uint8_t *classes, const float *ref,
-                           float scale, float *out, int32_t *points)
-{
-    int32_t local[CST_BLOCK];
-    int32_t *z = points ? points : local;
-    cst_unpack_scalar(in, b->n, classes, z);
-    decode_points(b, classes, 0, ref, scale, z);
-    return reconstruct(b, z, out);
-}
-
-static cst_checksum decode_add(const cst_lattice_block *b, const uint8_t *in, const uint8_t *classes, const float *ref,
-                               float scale, cst_summed *to, int32_t *points)
-{
-    int32_t local[CST_BLOCK];
-    int32_t *z = points ? points : local;
-    cst_unpack_scalar(in, b->n, classes, z);
-    decode_points(b, classes, 0, ref, scale, z);
-    return reconstruct_add(b, z, ref, to);
-}
-
-static cst_checksum decode_digits(const cst_lattice_block *b, const uint16_t *digits, uint32_t q, const float *ref,
-                                  float scale, float *out, int32_t *points)
-{
-    int32_t local[CST_BLOCK];
-    int32_t *z = points ? points : local;
-    for (uint32_t i = 0; i < b->n; i++)
-        z[i] = digits[i];
-    decode_points(b, NULL, q, ref, scale, z);
-    return reconstruct(b, z, out);
-}
-
 static void need(const float *value, const float *x, uint32_t n, float scale, float step, float *modulus)
 {
     float per_step = 1.0f / step;
@@ -123,6 +55,13 @@ static void need(const float *value, const float *x, uint32_t n, float scale, fl
             modulus[i / CST_UNIT] = needed;
     }
 }
+
+static void pack_points(const int32_t *points, uint32_t n, const uint8_t *classes, uint8_t *out)
+{
+    cst_pack_scalar.pack_z(points, n, classes, out);
+}
+
+#include "kernels/quantise/quantise_scalar.h"
 
 const cst_quantise_kernels cst_z_scalar = {.encode = encode,
                                            .decode = decode,
