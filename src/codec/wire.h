@@ -13,7 +13,7 @@
 
 #include <coset.h>
 
-enum { CST_WIRE_FORMAT = 5, CST_FRAME_HEADER = 80, CST_FRAME_CHECKED = 72, CST_TO_ALL = 0xFFFF };
+enum { CST_WIRE_FORMAT = 6, CST_FRAME_HEADER = 80, CST_FRAME_CHECKED = 72, CST_TO_ALL = 0xFFFF };
 
 typedef enum {
     CST_FRAME_SKETCH = 1, /* a few rotated coordinates per block, to the owner */

@@ -32,21 +32,46 @@ bool cst_cut_valid(const cst_cut *c, size_t count)
  * end at the same place. */
 static size_t part_end(const cst_cut *c, size_t count, size_t at)
 {
-    if (!c->grain)
-        return count;
-    for (uint64_t j = (c->before + at / CST_UNIT) * c->shares / c->total;; j++) {
+    uint64_t j = c->grain ? (c->before + at / CST_UNIT) * c->shares / c->total : c->shares;
+    for (; j < c->shares; j++) {
         uint64_t end = c->total * j / c->shares;
         end = end < c->before ? 0 : ((end - c->before) * CST_UNIT + c->grain / 2) / c->grain * c->grain;
-        if (end >= count)
-            return count;
-        if (end > at)
+        if (end > at && end < count)
             return (size_t)end;
+        if (end >= count)
+            break;
     }
+    return count; /* where the call ends, nothing is rounded */
+}
+
+/* Bytes of both phases that a block of n padded coordinates takes: codes at the default budget; descriptors, statistics,
+ * checks, a part of a sketch. Both fitted to calls of 1500 to 100000 coordinates. */
+static uint32_t bytes_of(uint32_t n)
+{
+    const uint32_t side = 60, bits = 8;
+    return n * bits / 8 + side;
+}
+
+/* Bytes of less than a whole block: padded, or cut in two; *take: the first block. */
+static uint32_t bytes_of_rest(size_t rest, uint32_t *take)
+{
+    uint32_t n = cst_padded_length(rest), padded = bytes_of(n), unused;
+    *take = (uint32_t)rest;
+    if (rest <= n / 2 || rest <= CST_UNIT)
+        return padded;
+    uint32_t cut = bytes_of(n / 2) + bytes_of_rest(rest - n / 2, &unused);
+    if (cut >= padded)
+        return padded;
+    *take = n / 2;
+    return cut;
 }
 
 static uint32_t next_block(const cst_cut *c, size_t rest)
 {
-    return rest >= c->block ? c->block : cst_next_block(rest);
+    uint32_t take = c->block;
+    if (rest < c->block)
+        bytes_of_rest(rest, &take);
+    return take;
 }
 
 uint32_t cst_blocks_of(size_t count, const cst_cut *cut)
@@ -55,7 +80,7 @@ uint32_t cst_blocks_of(size_t count, const cst_cut *cut)
     for (size_t at = 0, end; at < count; at = end) {
         end = part_end(cut, count, at);
         blocks += (uint32_t)((end - at) / cut->block);
-        for (size_t rest = (end - at) % cut->block; rest; rest -= cst_next_block(rest))
+        for (size_t rest = (end - at) % cut->block; rest; rest -= next_block(cut, rest))
             blocks++;
     }
     return blocks;
@@ -187,7 +212,6 @@ static void try_cut(const choice *c, uint32_t block, uint32_t grain)
 /* Bytes of both phases in the largest share, as tried now. 0: no memory. */
 static uint64_t largest_share(const choice *c)
 {
-    const uint32_t side = 44, bits = 9; /* per block: descriptors, statistics, checks; per coordinate */
     cst_layout layout;
     if (cst_layout_make(&layout, c->spans, c->cut, c->nspans, NULL) != COSET_OK)
         return 0;
@@ -195,7 +219,7 @@ static uint64_t largest_share(const choice *c)
     uint64_t most = 0;
     if (weights) {
         for (uint32_t b = 0; b < layout.nblocks; b++)
-            weights[b] = layout.blocks[b].n * bits / 8 + side;
+            weights[b] = bytes_of(layout.blocks[b].n);
         cst_layout_deal(weights, layout.nblocks, c->owners, c->first);
         for (int j = 0; j < c->owners; j++) {
             uint64_t sum = 1;
@@ -219,7 +243,7 @@ static bool choose(const choice *c, uint32_t *best_block, uint32_t *best_grain)
             uint64_t share = largest_share(c);
             if (share == 0)
                 return false;
-            if (share >= least - least / 512)
+            if (share >= least - least / 192)
                 continue;
             least = share;
             *best_block = block;

@@ -2,8 +2,8 @@
 /*
  * How the tensors of a call are cut into blocks, and the blocks dealt to owners. Pure arithmetic.
  *
- * A tensor is cut into blocks of 4096 coordinates. What remains is cut further where padding it to a power of two would
- * waste more than an eighth (2100 = 2048 + 52), so that padding costs little. Blocks never straddle tensors; they are
+ * A tensor is cut into blocks of 4096 coordinates. What remains is padded to a power of two, or cut further where that
+ * takes fewer bytes (2100 = 2048 + 52). Blocks never straddle tensors; they are
  * numbered through the call, span after span. Owner j has the blocks first[j] .. first[j + 1] - 1.
  *
  * All frames of a transfer are as large as the largest, so a few large blocks would be dealt badly. Where a call has few,
