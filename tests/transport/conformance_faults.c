@@ -30,13 +30,14 @@ static int count_entries(const char *directory)
 }
 
 /* Abstract sockets of ours. */
-static int count_sockets(void)
+static int count_sockets(const rank_env *e)
 {
-    char line[512];
+    char line[512], name[40];
+    snprintf(name, sizeof name, "@coset-%016llx", (unsigned long long)e->config.job);
     int n = 0;
     FILE *f = fopen("/proc/net/unix", "re");
     while (f && fgets(line, sizeof line, f))
-        n += strstr(line, "@coset-0000000000005eed") != NULL;
+        n += strstr(line, name) != NULL;
     if (f)
         fclose(f);
     return n;
@@ -53,7 +54,7 @@ void test_leftovers(rank_env *e)
         if (!e->rank && !turn) {
             files = count_entries("/proc/self/fd");
             shm = count_entries("/dev/shm");
-            sockets = count_sockets();
+            sockets = count_sockets(e);
         }
         rank_barrier(e);
         rank_create(e);
@@ -67,7 +68,7 @@ void test_leftovers(rank_env *e)
         if (!e->rank) {
             CHECK_INT(count_entries("/proc/self/fd"), files);
             CHECK_INT(count_entries("/dev/shm"), shm);
-            CHECK_INT(count_sockets(), sockets);
+            CHECK_INT(count_sockets(e), sockets);
         }
     }
 }

@@ -33,13 +33,16 @@ void rank_fail(const char *file, int line, const char *format, ...)
     _exit(1);
 }
 
+/* Names sockets that all of the machine see: other runs of these tests have other numbers. */
+static uint64_t job = 0x5eed;
+
 coset_transport_config ranks_config(void)
 {
     return (coset_transport_config){.struct_size = sizeof(coset_transport_config),
                                     .late_ms = 20000,
                                     .dead_ms = 5000,
                                     .control_bytes = 4096,
-                                    .job = 0x5eed};
+                                    .job = job};
 }
 
 void rank_create(rank_env *e)
@@ -190,6 +193,7 @@ static bool reap(pid_t *pid, int count, const task *all, bool processes, int tim
 
 bool ranks_run(const char *transport, bool processes, int size, const rank_test *test, int timeout_s)
 {
+    job = UINT64_C(0x5eed) << 32 | (uint64_t)getpid();
     task all[RANKS_MAX];
     pid_t pid[RANKS_MAX] = {0};
     shared_oob *oob = shared_oob_new(size), *second = shared_oob_new(size);

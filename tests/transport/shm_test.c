@@ -252,12 +252,14 @@ static void tiny_dev_shm(rank_env *e)
 static struct sockaddr_un find_listener(socklen_t *length)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
+    char wanted[48];
+    snprintf(wanted, sizeof wanted, "@coset-%016llx-0-", (unsigned long long)ranks_config().job);
     for (int i = 0; i < 5000; i++, usleep(1000)) {
         char line[512];
         FILE *f = fopen("/proc/net/unix", "re");
         CHECK(f);
         while (fgets(line, sizeof line, f)) {
-            char *name = strstr(line, "@coset-0000000000005eed-0-");
+            char *name = strstr(line, wanted);
             if (!name)
                 continue;
             size_t n = strcspn(name + 1, "\n");
