@@ -242,5 +242,25 @@ class BadInput(unittest.TestCase):
         self.assertIn("--node-rank", result.stdout)
 
 
+class Descriptors(unittest.TestCase):
+    def limited(self, limit, *args):
+        words = ["sh", "-c", 'ulimit -n "$0"; exec "$@"', str(limit), TOOL, "run", *args]
+        return subprocess.run(words, capture_output=True, text=True, timeout=60)
+
+    def test_too_few_name_a_number_that_is_enough(self):
+        """At every limit it ends at once: with what is needed, or well. What is said to be enough is."""
+        for limit in range(8, 34):
+            begin = time.monotonic()
+            result = self.limited(limit, "-n", "8", "--", "true")
+            self.assertLess(time.monotonic() - begin, 15)
+            if result.returncode:
+                self.assertEqual(result.stderr.count("\n"), 1, result.stderr)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        result = self.limited(14, "-n", "8", "--", "true")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("8 ranks take 32 descriptors here: raise the limit (ulimit -n)", result.stderr)
+        self.assertEqual(self.limited(32, "-n", "8", "--", "true").returncode, 0)
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=1)

@@ -138,6 +138,17 @@ static int start_rank(job *j, int local, bool *bad_command)
     return reason ? reason : out && err ? 0 : ENOMEM;
 }
 
+static void say_not_started(const job *j, int local, int reason)
+{
+    enum { PER_RANK = 2, BESIDE = 16 }; /* descriptors: its output streams; pipes under way and the launcher's own */
+    int rank = job_global_rank(j, local);
+    if (reason == EMFILE)
+        fprintf(stderr, NAME ": cannot start rank %d: %d ranks take %d descriptors here: raise the limit (ulimit -n)\n",
+                rank, j->plan.local_size, PER_RANK * j->plan.local_size + BESIDE);
+    else
+        fprintf(stderr, NAME ": cannot start rank %d: %s\n", rank, strerror(reason));
+}
+
 int job_start(job *j, const job_plan *plan, bool *bad_command)
 {
     *j = (job){.plan = *plan, .rank = calloc((size_t)plan->local_size, sizeof *j->rank)};
@@ -159,7 +170,7 @@ int job_start(job *j, const job_plan *plan, bool *bad_command)
         if (*bad_command)
             fprintf(stderr, NAME ": cannot run '%s': %s\n", plan->command[0], strerror(reason));
         else
-            fprintf(stderr, NAME ": cannot start rank %d: %s\n", job_global_rank(j, r), strerror(reason));
+            say_not_started(j, r, reason);
         job_end(j);
         return -1;
     }
