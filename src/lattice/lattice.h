@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
  * Lattices: nearest point, coordinates in a basis, colours modulo q, decoding by proximity. In f64 and one cell at a time:
- * the plain definition, for any code that is not hot, for tests, and for vectors whose coordinates are too large for f32
- * (block64.h). The f32 kernels that do whole blocks are kernels/quantise.
+ * the plain definition, for any code that is not hot, and for tests. The f32 kernels that do whole blocks are
+ * kernels/quantise.
  *
  * Lengths are in steps: a lattice of step s is s times the one here, and both here have one point per unit of volume.
  * Points are integers, `unit` of them to a step: 1 for Z, 2 for E8, whose points have eight integer coordinates with even

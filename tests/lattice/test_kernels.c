@@ -8,7 +8,6 @@
 #include "kernels/flush.h"
 #include "kernels/pack/pack.h"
 #include "kernels/quantise/sum.h"
-#include "lattice/block64.h"
 
 static int32_t keys[CST_CHECKSUM_KEYS];
 
@@ -193,40 +192,6 @@ static void test_homomorphic_mean(void **state)
         }
 }
 
-/* f64 blocks: values far beyond what f32 resolves, decoded exactly and to f64 accuracy. */
-static void test_blocks_in_f64(void **state)
-{
-    (void)state;
-    static double x[CST_BLOCK], ref[CST_BLOCK], out[CST_BLOCK];
-    static uint8_t codes[CST_PACKED_MAX];
-    static int32_t sent[CST_BLOCK], got[CST_BLOCK];
-    for (int trial = 0; trial < 20; trial++) {
-        const cst_lattice_kind kind = (cst_lattice_kind)(trial & 1);
-        const cst_lattice_block b = full_block(0x1p-10f, trial & 2 ? 1.0f : 0.0f);
-        uint8_t classes[CST_BLOCK_UNITS];
-        memset(classes, 16, sizeof classes);
-        for (int i = 0; i < CST_BLOCK; i++) {
-            x[i] = 50000 + gaussian() * 0x1p-10;
-            ref[i] = 50000 + gaussian() * 0x1p-10;
-        }
-        cst_checksum sum = cst_quantise_f64(kind, &b, x, sent);
-        cst_pack_f64(kind, sent, CST_BLOCK, classes, codes);
-        assert_true(cst_checksum_equal(sum, cst_decode_f64(kind, &b, codes, classes, ref, 1.0, out, got)));
-        assert_memory_equal(sent, got, sizeof got);
-        for (int i = 0; i < CST_BLOCK; i++)
-            assert_true(fabs(out[i] - x[i]) <= 2 * 0x1p-10);
-    }
-    /* Hostile: nothing undefined happens (sanitizers watch). */
-    cst_lattice_block b = full_block(1e-38f, 1.0f);
-    uint8_t classes[CST_BLOCK_UNITS];
-    memset(classes, CST_CLASS_MAX, sizeof classes);
-    memset(codes, 0xff, sizeof codes);
-    for (int i = 0; i < CST_BLOCK; i++)
-        ref[i] = (double[]){NAN, INFINITY, -1e300, 1e300}[i & 3];
-    cst_decode_f64(CST_LATTICE_E8, &b, codes, classes, ref, 1.0, out, NULL);
-    cst_decode_f64(CST_LATTICE_Z, &b, codes, classes, ref, 1.0, out, NULL);
-}
-
 static int with_flush_mode(void **state)
 {
     static cst_flush_mode saved;
@@ -246,7 +211,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_kernels_find_nearest), cmocka_unit_test(test_kernels_decode_at_the_allowed_distance),
         cmocka_unit_test(test_need_is_enough),       cmocka_unit_test(test_homomorphic_mean),
-        cmocka_unit_test(test_blocks_in_f64),
     };
     return cmocka_run_group_tests(tests, with_flush_mode, without);
 }

@@ -86,11 +86,10 @@ static coset_status one_host(const coset_oob *oob, int late_ms, bool *same, cose
     return status;
 }
 
-/* Whether MPI is to carry the bytes. */
-static coset_status carries(const coset_oob *oob, const coset_comm_options *options, int late_ms, bool *by_mpi,
-                            coset_error *why)
+/* Whether MPI is to carry the bytes; transport: the option, NULL if it is not set. */
+static coset_status carries(const coset_oob *oob, const char *transport, int late_ms, bool *by_mpi, coset_error *why)
 {
-    const char *asked = options && options->transport ? options->transport : cst_env("COSET_TRANSPORT");
+    const char *asked = transport ? transport : cst_env("COSET_TRANSPORT");
     bool same = true;
     coset_status status = one_host(oob, late_ms, &same, why);
     *by_mpi = asked ? !strcmp(asked, "mpi") : !same;
@@ -105,7 +104,7 @@ static coset_status create(cst_mpi_oob *o, const coset_comm_options *options, in
     bool by_mpi;
     if (options)
         memcpy(&chosen, options, options->struct_size < sizeof chosen ? options->struct_size : sizeof chosen);
-    coset_status status = carries(&oob, options, late_ms, &by_mpi, why);
+    coset_status status = carries(&oob, chosen.transport, late_ms, &by_mpi, why);
     if (status)
         return status;
     if (by_mpi && !chosen.plugin) {
