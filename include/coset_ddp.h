@@ -134,7 +134,8 @@ typedef struct {
 /* ARGUMENT if there is no bucket `index` (0 is the one that is ready first). */
 coset_status coset_ddp_bucket_report(const coset_ddp *ddp, size_t index, coset_ddp_bucket *out);
 
-/* The reducer's state (bucket order, compression statistics), for checkpoints. As coset_mean_save and coset_mean_load. */
+/* The reducer's state (bucket order, compression statistics, whether compression pays), for checkpoints. As coset_mean_save
+ * and coset_mean_load. */
 coset_status coset_ddp_save(const coset_ddp *ddp, void *buf, size_t *bytes);
 coset_status coset_ddp_load(coset_ddp *ddp, const void *buf, size_t bytes);
 

@@ -5,10 +5,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MAGIC UINT64_C(0x3130706464747363) /* "cstddp01" */
+#define MAGIC UINT64_C(0x3230706464747363) /* "cstddp02" */
+
+enum { REBUILT = 1, COMPRESSES = 2 };
 
 typedef struct {
-    uint64_t magic, nparams, rebuilt, mean_bytes;
+    uint64_t magic, nparams, flags, mean_bytes;
 } header;
 
 static coset_status mean_size(const coset_ddp *d, size_t *bytes)
@@ -31,7 +33,8 @@ coset_status coset_ddp_save(const coset_ddp *d, void *buf, size_t *bytes)
         return COSET_OK;
     if (room < needed)
         return COSET_ERR_ARGUMENT;
-    header h = {MAGIC, n, (uint64_t)d->rebuilt, mean_bytes};
+    uint64_t flags = (d->rebuilt ? REBUILT : 0u) | (d->settings.compress ? COMPRESSES : 0u);
+    header h = {MAGIC, n, flags, mean_bytes};
     char *at = buf;
     memcpy(at, &h, sizeof h);
     at += sizeof h;
@@ -65,10 +68,10 @@ coset_status coset_ddp_load(coset_ddp *d, const void *buf, size_t bytes)
     if (bytes < fixed)
         return cst_ddp_fail(d, COSET_ERR_CORRUPT, "coset_ddp_load: %zu bytes are too few", bytes);
     memcpy(&h, buf, sizeof h);
-    if (h.magic != MAGIC || h.nparams != n || h.mean_bytes != bytes - fixed || h.rebuilt > 1)
+    if (h.magic != MAGIC || h.nparams != n || h.mean_bytes != bytes - fixed || h.flags > (REBUILT | COMPRESSES))
         return cst_ddp_fail(d, h.magic == MAGIC ? COSET_ERR_MISMATCH : COSET_ERR_CORRUPT,
                             "coset_ddp_load: not the state of a reducer with these %zu parameters", n);
-    if ((d->mean != NULL) != (h.mean_bytes > 0))
+    if ((d->mean != NULL) != (h.mean_bytes > 0) || (!d->mean && h.flags & COMPRESSES))
         return cst_ddp_fail(d, COSET_ERR_MISMATCH, "coset_ddp_load: one reducer compresses, the other does not");
     size_t *order = calloc(n, sizeof *order);
     if (!order)
@@ -78,10 +81,13 @@ coset_status coset_ddp_load(coset_ddp *d, const void *buf, size_t bytes)
         status = cst_ddp_fail(d, COSET_ERR_MISMATCH, "coset_ddp_load: the state is of other parameters");
     if (status == COSET_OK && d->mean)
         status = coset_mean_load(d->mean, (const char *)buf + fixed, h.mean_bytes);
-    if (status == COSET_OK)
-        status = cst_ddp_layout(d, order);
     if (status == COSET_OK) {
-        d->rebuilt = (int)h.rebuilt;
+        /* A job that goes on does what it did, whatever the link was measured to be this time. */
+        d->settings.compress = (h.flags & COMPRESSES) != 0;
+        status = cst_ddp_layout(d, order);
+    }
+    if (status == COSET_OK) {
+        d->rebuilt = (h.flags & REBUILT) != 0;
         cst_step_begin(&d->step, &d->layout);
     }
     free(order);

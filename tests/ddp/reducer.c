@@ -276,6 +276,37 @@ static int link_decides(coset_comm *c, void *arg)
     return 0;
 }
 
+/* A state brings the choice with it: the link may be measured otherwise when a job goes on. */
+static int choice_is_saved(coset_comm *c, void *arg)
+{
+    (void)arg;
+    const coset_param p = {.id = 1, .count = 1 << 16, .dtype = COSET_F32, .ndim = 2};
+    coset_mean_options mean = COSET_MEAN_OPTIONS_INIT;
+    coset_ddp_options o = COSET_DDP_OPTIONS_INIT;
+    o.mean = &mean;
+    for (int plain = 0; plain < 2; plain++) {
+        coset_ddp *before, *after;
+        coset_ddp_report report = COSET_DDP_REPORT_INIT;
+        mean.link_gbps = plain ? 100 : 1e-3;
+        if (group_want(c, coset_ddp_create(c, &o, &p, 1, &before), COSET_OK, "create") ||
+            one_compressed_step(c, before, &report))
+            return 1;
+        mean.link_gbps = plain ? 1e-3 : 100;
+        if (group_want(c, coset_ddp_create(c, &o, &p, 1, &after), COSET_OK, "create again"))
+            return 1;
+        char buf[1 << 16];
+        size_t bytes = sizeof buf;
+        int bad = group_want(c, coset_ddp_save(before, buf, &bytes), COSET_OK, "save") ||
+                  group_want(c, coset_ddp_load(after, buf, bytes), COSET_OK, "load") ||
+                  one_compressed_step(c, after, &report);
+        coset_ddp_destroy(before);
+        coset_ddp_destroy(after);
+        if (bad || report.plain != plain)
+            return group_fail(c, "plain %d before, %d after", plain, report.plain);
+    }
+    return 0;
+}
+
 static int run_link_on(group g)
 {
     link_case cases[] = {{COSET_MEAN_OPTIONS_INIT, 0},
@@ -294,7 +325,7 @@ static int run_link_on(group g)
         if (group_run(&g, link_decides, &cases[i]))
             return 1;
     }
-    return 0;
+    return group_run(&g, choice_is_saved, NULL);
 }
 
 static int run_link(const char *transport)
