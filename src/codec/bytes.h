@@ -91,11 +91,11 @@ static inline uint8_t *cst_room(cst_writer *w, size_t n)
 }
 static inline void cst_put(cst_writer *w, uint64_t v, int bytes)
 {
-    uint8_t little[8], *p = cst_room(w, (size_t)bytes);
+    uint8_t little[8];
     for (int i = 0; i < 8; i++)
         little[i] = (uint8_t)(v >> (8 * i));
-    if (p)
-        memcpy(p, little, (size_t)bytes);
+    if (cst_room(w, (size_t)bytes))
+        memcpy(w->at - bytes, little, (size_t)bytes);
 }
 static inline void cst_put_f32(cst_writer *w, float x)
 {
