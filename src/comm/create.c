@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * Making a communicator. Every rank sees every rank's hello, so all of them find the same fault, if there is one, and
+ * Making a communicator. Every rank sees every rank's terms, so all of them find the same fault, if there is one, and
  * say the same about it; and no rank leaves with success while another failed.
  */
 #include "base/alloc.h"
 #include "base/clock.h"
-#include "base/cores.h"
 #include "base/error.h"
 #include "base/fork.h"
-#include "base/host.h"
 #include "base/log.h"
-#include "comm/comm.h"
+#include "comm/terms.h"
 #include "comm/spread.h"
 #include "transport/agree.h"
 #include "transport/environment.h"
@@ -19,121 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <unistd.h>
-
-#define HELLO_MAGIC UINT64_C(0x746573636f6c6c6f) /* also tells byte orders apart */
-
-/* Exchanged once; every byte is initialised, so that records can be compared as they are. */
-typedef struct {
-    uint64_t magic;
-    uint32_t wire_version, struct_bytes;
-    uint64_t job; /* rank 0's counts */
-    char library[16];
-    char transport[32];
-    int32_t algorithm, progress, rank_order, late_ms, dead_ms, checksum;
-    int32_t status;                   /* COSET_ERR_MEMORY: there is none for a communicator */
-    int32_t cores;                    /* that the ranks of its host have together, as this one sees it */
-    char identity[CST_HOST_ID_BYTES]; /* of the host */
-    char host[64];
-} hello;
-
-typedef struct {
-    int32_t status, blamed; /* the rank that it is about, -1: none */
-    char text[184];
-} verdict;
-
-static void make_hello(hello *h, const cst_settings *s, coset_status status)
-{
-    memset(h, 0, sizeof *h);
-    h->status = status;
-    h->magic = HELLO_MAGIC;
-    h->wire_version = COSET_WIRE_VERSION;
-    h->struct_bytes = sizeof *h;
-    if (getrandom(&h->job, sizeof h->job, 0) != sizeof h->job)
-        h->job = cst_now_ns() ^ ((uint64_t)getpid() << 40);
-    strncpy(h->library, coset_version(), sizeof h->library - 1);
-    memcpy(h->transport, s->transport, sizeof h->transport);
-    h->algorithm = s->algorithm;
-    h->progress = s->progress;
-    h->rank_order = s->rank_order;
-    h->late_ms = s->late_ms;
-    h->dead_ms = s->dead_ms;
-    h->checksum = s->checksum;
-    h->cores = cst_cores_of_host();
-    cst_host_identity(h->identity);
-    cst_host_name(h->host);
-}
-
-/* progress may differ: it is nobody else's business. */
-static coset_status compare_hello(const hello *a, int ra, const hello *b, int rb, coset_error *why)
-{
-    if (b->magic != a->magic || b->struct_bytes != a->struct_bytes || b->wire_version != a->wire_version)
-        return cst_fail(why, COSET_ERR_MISMATCH, rb,
-                        "rank %d speaks wire version %u of coset, rank %d version %u: use one version", ra,
-                        a->wire_version, rb, b->wire_version);
-    if (strncmp(a->library, b->library, sizeof a->library))
-        return cst_fail(why, COSET_ERR_MISMATCH, rb, "rank %d runs coset %.15s, rank %d coset %.15s", ra, a->library,
-                        rb, b->library);
-    if (strncmp(a->transport, b->transport, sizeof a->transport))
-        return cst_fail(why, COSET_ERR_MISMATCH, rb, "rank %d asks for transport '%.31s', rank %d for '%.31s'", ra,
-                        a->transport, rb, b->transport);
-    const struct {
-        const char *name;
-        int32_t x, y;
-    } options[] = {{"algorithm", a->algorithm, b->algorithm},
-                   {"rank_order", a->rank_order, b->rank_order},
-                   {"late_ms", a->late_ms, b->late_ms},
-                   {"dead_ms", a->dead_ms, b->dead_ms},
-                   {"checksum", a->checksum, b->checksum}};
-    for (size_t i = 0; i < sizeof options / sizeof *options; i++)
-        if (options[i].x != options[i].y)
-            return cst_fail(why, COSET_ERR_MISMATCH, rb, "option %s is %d on rank %d and %d on rank %d",
-                            options[i].name, options[i].x, ra, options[i].y, rb);
-    return COSET_OK;
-}
-
-static bool blames_another(const verdict *all, int size, int r)
-{
-    int other = all[r].blamed;
-    return other >= 0 && other < size && other != r && all[other].status != COSET_OK;
-}
-
-/* The first rank that has failed for a reason of its own; else (two that blame each other) the first that has failed; -1
- * if none has. */
-static int first_cause(const verdict *all, int size)
-{
-    int failed = -1;
-    for (int r = size - 1; r >= 0; r--)
-        failed = all[r].status != COSET_OK ? r : failed;
-    for (int r = 0; r < size; r++)
-        if (all[r].status != COSET_OK && !blames_another(all, size, r))
-            return r;
-    return failed;
-}
-
-/* Tells all ranks how this one fares. OK only if all are; else the verdict of the rank that is the cause, on every rank
- * (but the caller's mistake there is a disagreement elsewhere). `all` has room for it: a rank must be able to say that it is out of memory. */
-static coset_status agree(const coset_oob *oob, coset_status mine, int timeout_ms, verdict *all, coset_error *why)
-{
-    verdict v = {.status = mine, .blamed = mine != COSET_OK ? why->peer : -1};
-    if (mine != COSET_OK)
-        snprintf(v.text, sizeof v.text, "%.183s", why->text);
-    coset_status status = oob->allgather(oob->ctx, &v, all, sizeof v, timeout_ms);
-    if (status != COSET_OK && mine != COSET_OK)
-        return mine; /* the others may have gone already */
-    if (status != COSET_OK)
-        return cst_fail(why, status, -1, "while ranks told each other how creation went: %s", coset_strerror(status));
-    int cause = first_cause(all, oob->size);
-    if (cause < 0)
-        return COSET_OK;
-    all[cause].text[sizeof all[cause].text - 1] = 0;
-    status = (coset_status)all[cause].status;
-    if (cause == oob->rank)
-        return status;
-    status = status == COSET_ERR_ARGUMENT ? COSET_ERR_MISMATCH : status;
-    return cst_fail(why, status, cause, "rank %d: %s", cause, all[cause].text);
-}
 
 static void free_parts(coset_comm *c)
 {
@@ -179,7 +63,7 @@ static coset_comm *allocate(const coset_oob *oob, const cst_settings *settings)
 
 static const char *identity_of(const void *all, int rank)
 {
-    return ((const hello *)all)[rank].identity;
+    return ((const cst_terms *)all)[rank].identity;
 }
 
 static int ranks_on_my_host(const coset_comm *c)
@@ -191,7 +75,7 @@ static int ranks_on_my_host(const coset_comm *c)
 }
 
 /* By the rank that sees fewest: all ranks of a host must choose the same ways through its memory. */
-static bool core_each(const coset_comm *c, const hello *all)
+static bool core_each(const coset_comm *c, const cst_terms *all)
 {
     int ranks = ranks_on_my_host(c);
     for (int r = 0; r < c->size; r++)
@@ -243,18 +127,18 @@ static coset_status map_control(coset_comm *c, coset_error *why)
 
 /* What lives for as long as creation takes. */
 typedef struct {
-    hello *hellos;
-    verdict *verdicts;
+    cst_terms *terms;
+    cst_verdict *verdicts;
     const char **identities;
-    cst_room room; /* of the hellos */
+    cst_room room; /* of the terms */
 } workspace;
 
 static bool open_workspace(workspace *w, int size)
 {
-    w->hellos = cst_room_open(&w->room, size, sizeof *w->hellos);
+    w->terms = cst_room_open(&w->room, size, sizeof *w->terms);
     w->verdicts = calloc((size_t)size, sizeof *w->verdicts);
     w->identities = calloc((size_t)size, sizeof *w->identities);
-    return w->hellos && w->verdicts && w->identities;
+    return w->terms && w->verdicts && w->identities;
 }
 
 static void close_workspace(workspace *w)
@@ -268,7 +152,7 @@ static coset_status make_transport(coset_comm *c, const coset_oob *oob, const co
                                    const workspace *w, coset_error *why)
 {
     for (int r = 0; r < c->size; r++)
-        w->identities[r] = w->hellos[r].identity;
+        w->identities[r] = w->terms[r].identity;
     coset_transport_config config = {
         .struct_size = sizeof config,
         .late_ms = c->settings.late_ms,
@@ -277,7 +161,7 @@ static coset_status make_transport(coset_comm *c, const coset_oob *oob, const co
         .progress = c->settings.progress,
         .control_bytes = sizeof(cst_control) + 2 * cst_slot_room(c->size),
         .host = w->identities,
-        .job = w->hellos[0].job,
+        .job = w->terms[0].job,
         .on_entry = cst_comm_heard,
         .ctx = c,
         .address = c->settings.address,
@@ -293,24 +177,11 @@ static coset_status make_transport(coset_comm *c, const coset_oob *oob, const co
     return status;
 }
 
-/* The same on all ranks: all saw the same hellos. */
-static coset_status check_hellos(const hello *all, int size, coset_error *why)
-{
-    coset_status status = COSET_OK;
-    for (int r = 1; r < size && status == COSET_OK; r++)
-        status = compare_hello(&all[0], 0, &all[r], r, why);
-    for (int r = 0; r < size && status == COSET_OK; r++)
-        if (all[r].status != COSET_OK)
-            status =
-                cst_fail(why, COSET_ERR_MEMORY, r, "rank %d has no memory for a communicator of %d ranks", r, size);
-    return status;
-}
-
 static coset_status join(coset_comm *c, const coset_oob *oob, const coset_transport_ops *plugin, workspace *w,
                          coset_error *why)
 {
     int limit = c->settings.late_ms;
-    hello *all = w->hellos;
+    cst_terms *all = w->terms;
     for (int r = 0; r < c->size; r++) {
         all[r].identity[sizeof all[r].identity - 1] = 0;
         all[r].host[sizeof all[r].host - 1] = 0;
@@ -332,10 +203,10 @@ static coset_status join(coset_comm *c, const coset_oob *oob, const coset_transp
         status = check_plugin(plugin, &own);
     if (status == COSET_OK)
         status = cst_transport_check_env(&own);
-    status = agree(oob, status, limit, w->verdicts, &own);
+    status = cst_verdict_agree(oob, status, limit, w->verdicts, &own);
     if (status == COSET_OK) {
         status = make_transport(c, oob, ops, w, &own);
-        status = agree(oob, status, limit, w->verdicts, &own);
+        status = cst_verdict_agree(oob, status, limit, w->verdicts, &own);
     }
     if (status != COSET_OK)
         cst_error_copy(why, &own);
@@ -349,16 +220,16 @@ coset_status cst_comm_create(const coset_oob *oob, const cst_settings *settings,
         return cst_fail(why, COSET_ERR_ARGUMENT, -1, "rank %d of %d: rank must be at least 0 and below size", oob->rank,
                         oob->size);
     workspace w;
-    hello mine;
+    cst_terms mine;
     coset_comm *c = allocate(oob, settings);
     bool memory = open_workspace(&w, oob->size) && c;
-    make_hello(&mine, settings, memory ? COSET_OK : COSET_ERR_MEMORY);
+    cst_terms_make(&mine, settings, memory ? COSET_OK : COSET_ERR_MEMORY);
     coset_status status =
-        w.hellos ? oob->allgather(oob->ctx, &mine, w.hellos, sizeof mine, settings->late_ms) : COSET_ERR_MEMORY;
+        w.terms ? oob->allgather(oob->ctx, &mine, w.terms, sizeof mine, settings->late_ms) : COSET_ERR_MEMORY;
     if (status != COSET_OK)
-        cst_fail(why, status, -1, "ranks could not exchange their hellos: %s", coset_strerror(status));
+        cst_fail(why, status, -1, "ranks could not exchange their terms: %s", coset_strerror(status));
     else
-        status = check_hellos(w.hellos, oob->size, why);
+        status = cst_terms_check(w.terms, oob->size, why);
     if (status == COSET_OK) {
         c->plugin = plugin;
         status = join(c, oob, plugin, &w, why);
