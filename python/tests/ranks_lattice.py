@@ -304,15 +304,9 @@ def case_time_objective_decides_alike() -> None:
     ddp, state = wrap(mlp(), objective="time")
     for step in range(16):
         loss_of(ddp, batch(step)).backward()
-    chosen = state.report()["plain"]
-    assert_identical(torch.tensor([float(chosen)]))
+    chosen = torch.tensor([float(state.report()["plain"])])
+    assert_identical(chosen)
     assert_identical(*gradients(ddp.module))
-    # A state that goes on elsewhere tries nothing again.
-    other, fresh = wrap(mlp(), objective="time")
-    fresh.load_state_dict(state.state_dict() | {"plain": not chosen})
-    for step in range(16):
-        loss_of(other, batch(step)).backward()
-        assert fresh.report()["plain"] is not chosen
 
 
 def case_large_parameters_go_in_parts() -> None:

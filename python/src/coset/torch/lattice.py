@@ -276,9 +276,7 @@ class LatticeState:
     def state_dict(self) -> dict[str, Any]:
         """What has been learnt of the gradients. Between steps only. For load_state_dict on this rank, which goes on bit for
         bit; or on all of them, which is the same unless the gradients' mean exceeds their spread."""
-        trial = self._trial
-        return {"size": self._engine.size, "mean": self._mean.save(),
-                "plain": trial.plain if trial is not None and trial.decided else None}
+        return {"size": self._engine.size, "mean": self._mean.save()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """All ranks load, each what it saved or all what one did; the model and the options must be the same."""
@@ -287,8 +285,6 @@ class LatticeState:
         if state["size"] != self._engine.size:
             raise MismatchError(f"the state is of {state['size']} ranks, here are {self._engine.size}")
         self._mean.load(state["mean"])
-        if self._trial is not None and state.get("plain") is not None:
-            self._trial.plain, self._trial.decided = state["plain"], True
 
     def close(self) -> None:
         """Ends the dispatcher. Happens by itself when the state is no longer used. Ranks that go on without this one are told."""
