@@ -209,8 +209,10 @@ static int without(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kernels_find_nearest), cmocka_unit_test(test_kernels_decode_at_the_allowed_distance),
-        cmocka_unit_test(test_need_is_enough),       cmocka_unit_test(test_homomorphic_mean),
+        cmocka_unit_test(test_kernels_find_nearest),
+        cmocka_unit_test(test_kernels_decode_at_the_allowed_distance),
+        cmocka_unit_test(test_need_is_enough),
+        cmocka_unit_test(test_homomorphic_mean),
     };
     return cmocka_run_group_tests(tests, with_flush_mode, without);
 }

@@ -60,7 +60,8 @@ static cst_norm_stats stats_lanes(const float *x, size_t n)
         add_vector(&s, load_some(x + i, n - i));
     double lane[CST_LANES];
     d_store(lane, s.sum);
-    return (cst_norm_stats){sum_of_lanes(lane), cst_float_from_bits((uint32_t)_mm512_reduce_max_epi32(s.max)), s.nonfinite};
+    return (cst_norm_stats){sum_of_lanes(lane), cst_float_from_bits((uint32_t)_mm512_reduce_max_epi32(s.max)),
+                            s.nonfinite};
 }
 
 const cst_norm_kernels cst_norm_avx512 = {.stats = stats_lanes, .dot = dot_lanes, .distance2 = distance2_lanes};
