@@ -135,7 +135,9 @@ typedef struct {
 coset_status coset_ddp_bucket_report(const coset_ddp *ddp, size_t index, coset_ddp_bucket *out);
 
 /* The reducer's state (bucket order, compression statistics, whether compression pays), for checkpoints. As coset_mean_save
- * and coset_mean_load. */
+ * and coset_mean_load; between steps only (ARGUMENT once ready has been called). All ranks load, each what it saved. Loading
+ * may move the gradients: ask coset_ddp_grad again. CORRUPT for a damaged state, MISMATCH for one of other parameters or
+ * options, UNSUPPORTED in a forked child; the next finish finds ranks that have loaded different states. */
 coset_status coset_ddp_save(const coset_ddp *ddp, void *buf, size_t *bytes);
 coset_status coset_ddp_load(coset_ddp *ddp, const void *buf, size_t bytes);
 

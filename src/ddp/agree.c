@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "ddp/agree.h"
 
+#include "base/hash.h"
+
 #include <stdint.h>
 #include <stdlib.h>
 
-/* Every word is combined by MAX. For "the first rank that ..." a rank says size - rank; zero is "not me". */
-enum { ACTIVE, MISUSED, HEAD };
+/* Every word is combined by MAX. For "the first rank that ..." a rank says size - rank; zero is "not me". A hash goes with
+ * its complement: the largest of both fit together only if all ranks have the same. */
+enum { ACTIVE, MISUSED, LAYOUT, NOT_LAYOUT, HEAD };
 
 static uint32_t first_rank_word(const coset_ddp *d, int yes)
 {
@@ -17,6 +20,14 @@ static int first_rank(const coset_ddp *d, uint32_t word)
     return word ? coset_comm_size(d->comm) - (int)word : -1;
 }
 
+static uint32_t layout_hash(const coset_ddp *d)
+{
+    const cst_buckets *b = &d->layout;
+    uint64_t hash =
+        cst_hash64(b->nbuckets + ((uint64_t)d->rebuilt << 63), b->member, d->params.count * sizeof *b->member);
+    return (uint32_t)cst_hash64(hash, b->bucket_of, d->params.count * sizeof *b->bucket_of);
+}
+
 coset_status cst_ddp_agree(coset_ddp *d, int joined, cst_agreement *out)
 {
     size_t n = d->params.count, words = HEAD + 2 * n;
@@ -25,13 +36,18 @@ coset_status cst_ddp_agree(coset_ddp *d, int joined, cst_agreement *out)
         return cst_ddp_fail(d, COSET_ERR_MEMORY, "no memory for %zu words", words);
     w[ACTIVE] = !joined;
     w[MISUSED] = first_rank_word(d, d->misuse != COSET_OK);
+    w[LAYOUT] = layout_hash(d);
+    w[NOT_LAYOUT] = ~w[LAYOUT];
     for (size_t i = 0; i < n; i++) {
         w[HEAD + i] = d->step.ready[i];
         w[HEAD + n + i] = first_rank_word(d, d->nonfinite[i]);
     }
     coset_status status = coset_allreduce(w, w, words, COSET_U32, COSET_MAX, d->comm);
     if (status == COSET_OK) {
-        *out = (cst_agreement){(int)w[ACTIVE], first_rank(d, w[MISUSED]), CST_NO_PARAM, 0};
+        *out = (cst_agreement){.active = (int)w[ACTIVE],
+                               .misused_rank = first_rank(d, w[MISUSED]),
+                               .same_layout = w[LAYOUT] == ~w[NOT_LAYOUT],
+                               .unused = CST_NO_PARAM};
         for (size_t i = n; i-- > 0;) {
             d->culprit[i] = first_rank(d, w[HEAD + n + i]);
             if (!w[HEAD + i]) {

@@ -4,9 +4,12 @@
 #define CST_DDP_AGREE_H
 #include "ddp/reducer.h"
 
+#include <stdbool.h>
+
 typedef struct {
     int active;       /* some rank has not joined */
     int misused_rank; /* the first rank that called ready wrongly; -1 */
+    bool same_layout; /* all ranks have the same buckets, and know alike whether their order is final */
     size_t unused;    /* the first parameter ready on no rank; CST_NO_PARAM */
     size_t unused_count;
 } cst_agreement;

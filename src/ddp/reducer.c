@@ -102,6 +102,10 @@ static coset_status judge(coset_ddp *d, const cst_agreement *a)
         return cst_ddp_fail(d, COSET_ERR_ARGUMENT, "rank %d called coset_ddp_ready for a wrong parameter or twice",
                             a->misused_rank);
     }
+    if (!a->same_layout)
+        return cst_ddp_fail(d, COSET_ERR_MISMATCH,
+                            "the ranks have different buckets, so the gradients are not their means: has a state been "
+                            "loaded on some ranks only?");
     if (a->unused == CST_NO_PARAM || d->settings.allow_unused || !a->active)
         return COSET_OK;
     char label[96];

@@ -167,7 +167,7 @@ coset_status cst_saved_read(cst_track *track, cst_saved *with, const uint8_t *in
     coset_status status = cst_frame_open(in, bytes, &h, why);
     if (status)
         return status;
-    if (h.kind != CST_FRAME_STATE)
+    if (h.kind != CST_FRAME_STATE || h.used != bytes)
         return cst_fail(why, COSET_ERR_CORRUPT, -1, "not a saved state");
     if (h.agreement != with->agreement)
         return cst_fail(why, COSET_ERR_MISMATCH, -1,

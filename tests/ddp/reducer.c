@@ -569,10 +569,21 @@ static int state(coset_comm *c, void *arg)
           group_want(c, coset_ddp_save(d, buf, &bytes), COSET_OK, "save") ||
           group_want(c, coset_ddp_load(e, buf, bytes - 1), COSET_ERR_CORRUPT, "a cut state") ||
           group_want(c, coset_ddp_load(e, buf, 3), COSET_ERR_CORRUPT, "three bytes");
-    buf[40] ^= 1; /* an id */
-    bad = bad || group_want(c, coset_ddp_load(e, buf, bytes), COSET_ERR_MISMATCH, "an unknown id");
-    buf[40] ^= 1;
+    for (size_t i = 0; i < bytes && !bad; i++) {
+        buf[i] ^= 1;
+        bad = group_want(c, coset_ddp_load(e, buf, bytes), COSET_ERR_CORRUPT, "a damaged state");
+        buf[i] ^= 1;
+    }
     bad = bad || group_want(c, coset_ddp_load(e, buf, bytes), COSET_OK, "load");
+    write_grad(e, p, 0, coset_comm_rank(c), 1);
+    bad = bad || group_want(c, coset_ddp_ready(e, p[0].id), COSET_OK, "ready") ||
+          group_want(c, coset_ddp_load(e, buf, bytes), COSET_ERR_ARGUMENT, "load in a step") ||
+          group_want(c, coset_ddp_save(e, buf, &bytes), COSET_ERR_ARGUMENT, "save in a step");
+    for (size_t i = 1; i < PARAMS && !bad; i++) {
+        write_grad(e, p, i, coset_comm_rank(c), 1);
+        bad = group_want(c, coset_ddp_ready(e, p[i].id), COSET_OK, "ready");
+    }
+    bad = bad || group_want(c, coset_ddp_finish(e, NULL), COSET_OK, coset_ddp_why(e));
     /* the order is known now: the first step of e moves nothing */
     for (int step = 1; step < 3 && !bad; step++)
         bad = one_step(c, e, p, step);
@@ -582,10 +593,52 @@ static int state(coset_comm *c, void *arg)
     return bad;
 }
 
+enum { ALIKE = 4 };
+
+/* Buckets of equal size, so that their all-reduces fit together in any order. */
+static coset_ddp *make_alike(coset_comm *c)
+{
+    coset_param p[ALIKE];
+    coset_ddp_options o = COSET_DDP_OPTIONS_INIT;
+    coset_ddp *d = NULL;
+    o.bucket_bytes = o.first_bytes = o.last_bytes = 1;
+    for (size_t i = 0; i < ALIKE; i++)
+        p[i] = (coset_param){.id = i, .count = 5000, .dtype = COSET_F32, .ndim = 2};
+    return group_want(c, coset_ddp_create(c, &o, p, ALIKE, &d), COSET_OK, "create") ? NULL : d;
+}
+
+static coset_status step_in_registered_order(coset_ddp *d)
+{
+    for (size_t i = 0; i < ALIKE; i++)
+        coset_ddp_ready(d, i);
+    return coset_ddp_finish(d, NULL);
+}
+
+/* A state that has come to one rank only is found by all. */
+static int lopsided(coset_comm *c, void *arg)
+{
+    (void)arg;
+    coset_ddp *before = make_alike(c), *after = make_alike(c);
+    char buf[4096];
+    size_t bytes = sizeof buf;
+    if (!before || !after)
+        return 1;
+    int bad = group_want(c, step_in_registered_order(before), COSET_OK, "a step") ||
+              group_want(c, coset_ddp_save(before, buf, &bytes), COSET_OK, "save");
+    if (coset_comm_rank(c) == 1)
+        bad = bad || group_want(c, coset_ddp_load(after, buf, bytes), COSET_OK, "load");
+    bad = bad || group_want(c, step_in_registered_order(after), COSET_ERR_MISMATCH, "a step with half a state");
+    if (!bad && !strstr(coset_ddp_why(after), "state"))
+        bad = group_fail(c, "the text is '%s'", coset_ddp_why(after));
+    coset_ddp_destroy(before);
+    coset_ddp_destroy(after);
+    return bad;
+}
+
 static int run_state(const char *transport)
 {
     group g = GROUP(transport, 2);
-    return group_run(&g, state, NULL);
+    return group_run(&g, state, NULL) || group_run(&g, lopsided, NULL);
 }
 
 /* ---- a rank killed in the middle of a bucket ---- */
@@ -668,7 +721,9 @@ static int with_child(coset_comm *c, void *arg)
     if (child == 0) {
         int refused = coset_ddp_ready(d, p[0].id) == COSET_ERR_UNSUPPORTED &&
                       coset_ddp_finish(d, NULL) == COSET_ERR_UNSUPPORTED &&
-                      coset_ddp_join(d, NULL) == COSET_ERR_UNSUPPORTED;
+                      coset_ddp_join(d, NULL) == COSET_ERR_UNSUPPORTED &&
+                      coset_ddp_save(d, NULL, &(size_t){0}) == COSET_ERR_UNSUPPORTED &&
+                      coset_ddp_load(d, "", 1) == COSET_ERR_UNSUPPORTED;
         coset_ddp_destroy(d);
         _exit(!refused);
     }

@@ -79,6 +79,11 @@ static void damaged_and_foreign_states_are_refused(void **state)
     }
     for (size_t n = 0; n < bytes; n++)
         assert_int_equal(coset_mean_load(a->means[0], good, n), COSET_ERR_CORRUPT);
+    uint8_t *longer = test_malloc(bytes + 1);
+    memcpy(longer, good, bytes);
+    longer[bytes] = 0;
+    assert_int_equal(coset_mean_load(a->means[0], longer, bytes + 1), COSET_ERR_CORRUPT);
+    test_free(longer);
     assert_int_equal(coset_mean_load(a->means[0], NULL, 5), COSET_ERR_ARGUMENT);
     /* and none of that has changed anything */
     size_t again;
