@@ -106,7 +106,7 @@ def test_saved_state_goes_on_where_it_was():
     for mean in again:
         mean.load(group[0].save())
     assert (coset.mean(arrays, ranks=group) == coset.mean(arrays, ranks=again)).all()
-    for broken in (b"", b"junk" * 20, group[0].save()[:-1]):
+    for broken in (b"", b"junk" * 20, group[0].save()[:-1], group[0].save() + b"x", "text", None):
         with pytest.raises(coset.Error):
             again[0].load(broken)
 

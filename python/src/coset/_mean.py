@@ -207,6 +207,8 @@ class Mean:
 
     def load(self, saved: bytes) -> None:
         """Replaces what is remembered. CorruptError or MismatchError leave it as it was."""
+        if not isinstance(saved, bytes | bytearray):
+            raise ArgumentError(f"a saved state is bytes, not {type(saved).__name__}")
         self._check(lib.coset_mean_load(self._handle, ffi.from_buffer(saved), len(saved)))
 
 

@@ -275,13 +275,14 @@ class LatticeState:
 
     def state_dict(self) -> dict[str, Any]:
         """What has been learnt of the gradients. Between steps only. For load_state_dict on this rank, which goes on bit for
-        bit; or on all of them, which is the same unless the gradients' mean exceeds their spread."""
+        bit; or on all of them, which is the same unless the gradients' mean exceeds their spread. With objective "time" both
+        ways are tried again."""
         return {"size": self._engine.size, "mean": self._mean.save()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """All ranks load, each what it saved or all what one did; the model and the options must be the same."""
-        if not {"size", "mean"} <= state.keys():
-            raise ArgumentError(f"this is no state_dict() of a LatticeState: it has {', '.join(map(str, state)) or 'nothing'}")
+        if not isinstance(state, dict) or not {"size", "mean"} <= state.keys():
+            raise ArgumentError(f"this is no state_dict() of a LatticeState: {str(state)[:100]}")
         if state["size"] != self._engine.size:
             raise MismatchError(f"the state is of {state['size']} ranks, here are {self._engine.size}")
         self._mean.load(state["mean"])
