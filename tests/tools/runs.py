@@ -97,7 +97,8 @@ def a_launcher_is_believed():
 
 def bad_input_is_one_line():
     for arguments in (["--algo", "nothing"], ["--transport", "nothing"], ["-b", "8", "-e", "4"], ["--dtype", "f31"],
-                      ["-n", "0"], ["--iters", "0"], ["--codec", "nothing"], ["--codec", "lattice", "--op", "sum"],
+                      ["-n", "0"], ["--iters", "0"], ["--codec", "nothing"], ["--json", "/tmp"], ["--json", "/no/such/file"],
+                      ["--codec", "lattice", "--op", "sum"],
                       ["--codec", "lattice", "--dtype", "i32"], ["--codec", "lattice", "--bits", "4", "--budget", "0.1"]):
         result = run(COSET, "bench", "allreduce", *arguments)
         expect(result.returncode == 2 and result.stderr.count("\n") == 1, f"bench allreduce {arguments}", result)

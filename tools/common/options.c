@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Options without a letter get keys beyond every character. */
@@ -76,6 +77,9 @@ static void set_output(const parse_state *s, const tool_option *o, const char *t
     if (slash)
         slash[slash == folder] = 0;
     const char *asked = access(text, F_OK) == 0 ? text : slash ? folder : ".";
+    struct stat there;
+    if (stat(text, &there) == 0 && S_ISDIR(there.st_mode))
+        tool_bad_input(s->name, "--%s=%s: that is a folder, a file is asked for", o->name, text);
     if (!*text || (strcmp(text, "-") && access(asked, W_OK)))
         tool_bad_input(s->name, "--%s=%s: cannot write there: %s", o->name, text,
                        *text ? strerror(errno) : "the name is empty");
