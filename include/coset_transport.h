@@ -103,6 +103,7 @@ typedef struct {
     void (*on_entry)(void *ctx, int peer, uint64_t op, const coset_entry *entry);
     void *ctx;
     const char *address; /* this rank's address on the way to rank 0, if the bootstrap knows it; else NULL or "" */
+    int core_each; /* 1: each rank of this host can have a core of its own, so that who waits may spin; all of them agree */
 } coset_transport_config;
 
 typedef struct coset_transport_ops {

@@ -165,6 +165,7 @@ static coset_status make_transport(coset_comm *c, const coset_oob *oob, const co
         .on_entry = cst_comm_heard,
         .ctx = c,
         .address = c->settings.address,
+        .core_each = c->core_each,
     };
     coset_status status = ops->create(oob, &config, &c->transport, why);
     if (status == COSET_OK) {

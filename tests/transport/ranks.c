@@ -2,6 +2,7 @@
 #include "transport/ranks.h"
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "transport/registry.h"
 
 #include <errno.h>
@@ -36,13 +37,14 @@ void rank_fail(const char *file, int line, const char *format, ...)
 /* Names sockets that all of the machine see: other runs of these tests have other numbers. */
 static uint64_t job = 0x5eed;
 
-coset_transport_config ranks_config(void)
+coset_transport_config ranks_config(int size)
 {
     return (coset_transport_config){.struct_size = sizeof(coset_transport_config),
                                     .late_ms = 20000,
                                     .dead_ms = 5000,
                                     .control_bytes = 4096,
-                                    .job = job};
+                                    .job = job,
+                                    .core_each = size <= cst_cores_of_host()};
 }
 
 void rank_create(rank_env *e)
@@ -102,7 +104,7 @@ static void *run_rank(void *argument)
                   .shared = t->shared,
                   .transport = t->transport,
                   .ops = cst_transport_find(t->transport),
-                  .config = ranks_config(),
+                  .config = ranks_config(t->size),
                   .argument = t->test->argument};
     run_body(&e, t->test);
     return NULL;
@@ -118,7 +120,7 @@ void ranks_run_here(const coset_transport_ops *ops, const coset_oob *oob, const 
                   .shared = &none,
                   .transport = ops->name,
                   .ops = ops,
-                  .config = ranks_config(),
+                  .config = ranks_config(oob->size),
                   .argument = test->argument};
     run_body(&e, test);
 }

@@ -53,8 +53,8 @@ bool ranks_run(const char *transport, bool processes, int size, const rank_test 
 /* Runs it as this process's rank of a job that exists already (an MPI job). */
 void ranks_run_here(const coset_transport_ops *ops, const coset_oob *oob, const rank_test *test);
 
-/* Config as every test starts from: short deadlines, 4 KiB of control area. */
-coset_transport_config ranks_config(void);
+/* Config as every test of `size` ranks on this host starts from: short deadlines, 4 KiB of control area. */
+coset_transport_config ranks_config(int size);
 /* Creates e->t; fails the test if that fails. */
 void rank_create(rank_env *e);
 void rank_destroy(rank_env *e);

@@ -253,7 +253,7 @@ static struct sockaddr_un find_listener(socklen_t *length)
 {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     char wanted[48];
-    snprintf(wanted, sizeof wanted, "@coset-%016llx-0-", (unsigned long long)ranks_config().job);
+    snprintf(wanted, sizeof wanted, "@coset-%016llx-0-", (unsigned long long)ranks_config(1).job);
     for (int i = 0; i < 5000; i++, usleep(1000)) {
         char line[512];
         FILE *f = fopen("/proc/net/unix", "re");

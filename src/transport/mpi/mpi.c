@@ -2,7 +2,6 @@
 #include "transport/mpi/mpi.h"
 
 #include "base/clock.h"
-#include "base/cores.h"
 #include "base/error.h"
 #include "transport/absent.h"
 #include "transport/agree.h"
@@ -131,14 +130,6 @@ static coset_status open_comm(const coset_oob *oob, const coset_transport_config
                                    : cst_mpi_duplicate(parent, config->late_ms, comm, why);
 }
 
-static int spins_for(const coset_transport_config *config, int rank, int size)
-{
-    int local = 0;
-    for (int r = 0; r < size; r++)
-        local += !config->host || !strcmp(config->host[r], config->host[rank]);
-    return local <= cst_cores_of_host() ? SPINS : 0;
-}
-
 static mpi *allocate(const coset_oob *oob, const coset_transport_config *config)
 {
     mpi *t = calloc(1, sizeof *t);
@@ -151,8 +142,8 @@ static mpi *allocate(const coset_oob *oob, const coset_transport_config *config)
     int level = MPI_THREAD_SINGLE;
     MPI_Query_thread(&level);
     t->base = (coset_transport){&cst_transport_mpi, oob->rank, oob->size};
-    t->caps = (coset_transport_caps){sizeof t->caps, 0, SEGMENT_BYTES, CST_MPI_MESSAGE_BYTES,
-                                     spins_for(config, oob->rank, oob->size)};
+    t->caps =
+        (coset_transport_caps){sizeof t->caps, 0, SEGMENT_BYTES, CST_MPI_MESSAGE_BYTES, config->core_each ? SPINS : 0};
     t->engine = e;
     t->any_thread = level == MPI_THREAD_MULTIPLE;
     pthread_mutex_init(&t->lock, NULL);

@@ -2,7 +2,6 @@
 #include "transport/shm/shm.h"
 
 #include "base/clock.h"
-#include "base/cores.h"
 #include "base/error.h"
 #include "base/flag.h"
 #include "transport/agree.h"
@@ -31,6 +30,7 @@ typedef struct {
     bool *goodbye; /* per rank: it left in good order, or its death has been told */
     int late_ms;
     coset_transport_caps caps;
+    bool core_each; /* each rank can have one */
     cst_patience patience;
     cst_notices notices;
     _Atomic bool troubled; /* something was cut short: a peer may still be writing into this rank's memory */
@@ -134,8 +134,7 @@ static coset_status pull(void *self, int peer, const struct iovec *to, int to_co
 
 static size_t pull_from(const shm *s)
 {
-    bool own_cores = s->base.size <= cst_cores_of_host();
-    return own_cores && s->method != CST_REACH_CMA ? SIZE_MAX : PULL_FROM;
+    return s->core_each && s->method != CST_REACH_CMA ? SIZE_MAX : PULL_FROM;
 }
 
 static coset_status open_channel(shm *s, const coset_transport_config *config)
@@ -205,7 +204,8 @@ static coset_status create(const coset_oob *oob, const coset_transport_config *c
     s->base = (coset_transport){&cst_transport_shm, oob->rank, oob->size};
     s->goodbye = goodbye;
     s->late_ms = config->late_ms;
-    s->patience = cst_patience_for(oob->size <= cst_cores_of_host());
+    s->core_each = config->core_each != 0;
+    s->patience = cst_patience_for(s->core_each);
     s->handler = (cst_mesh_handler){s, notice_came, link_ended};
     cst_notices_init(&s->notices, 16 * (size_t)oob->size + 64);
     cst_segments_init(&s->segments, oob->rank, oob->size);

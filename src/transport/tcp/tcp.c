@@ -2,7 +2,6 @@
 #include "transport/tcp/tcp.h"
 
 #include "base/clock.h"
-#include "base/cores.h"
 #include "base/env.h"
 #include "base/error.h"
 #include "net/socket.h"
@@ -154,14 +153,6 @@ static coset_status open_parts(tcp *t, const coset_transport_config *config, cst
     return status;
 }
 
-static int spins_for(const coset_transport_config *config, int rank, int size)
-{
-    int local = 0;
-    for (int r = 0; r < size; r++)
-        local += cst_same_host(config, rank, r);
-    return local <= cst_cores_of_host() ? SPINS : 0;
-}
-
 coset_status cst_tcp_sockets_env(int *sockets, coset_error *why)
 {
     return cst_env_int("COSET_SOCKETS", 1, MOST_SOCKETS, sockets, why);
@@ -188,7 +179,7 @@ static coset_status create(const coset_oob *oob, const coset_transport_config *c
     if (!status) {
         t->base = (coset_transport){&cst_transport_tcp, oob->rank, oob->size};
         t->caps = (coset_transport_caps){sizeof t->caps, COSET_CAN_SLEEP, SEGMENT_BYTES, CST_MESSAGE_BYTES,
-                                         spins_for(config, oob->rank, oob->size)};
+                                         config->core_each ? SPINS : 0};
         t->settled = settled;
         status = open_parts(t, config, &fds, why);
     }

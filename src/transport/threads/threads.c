@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "transport/threads/threads.h"
 
-#include "base/cores.h"
 #include "base/clock.h"
 #include "base/error.h"
 #include "base/flag.h"
@@ -100,7 +99,7 @@ static coset_status create(const coset_oob *oob, const coset_transport_config *c
     t->group = group;
     t->base = (coset_transport){&cst_transport_threads, oob->rank, oob->size};
     t->late_ms = config->late_ms;
-    t->patience = cst_patience_for(oob->size <= cst_cores_of_host());
+    t->patience = cst_patience_for(config->core_each);
     t->caps = (coset_transport_caps){sizeof t->caps, COSET_CAN_CONTROL | COSET_CAN_MAP | COSET_CAN_MAP_ANY,
                                      SEGMENT_BYTES, 0, t->patience.spins};
     cst_notices_init(&t->notices, SIZE_MAX);
