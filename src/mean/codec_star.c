@@ -71,7 +71,7 @@ static coset_status open_frame(const coset_round *round, int pass, int sender, i
     const codec_star *s = state_of(round);
     coset_error *why = &round->mean->error;
     const uint8_t *frame = s->recv + s->bytes * (size_t)sender;
-    cst_frame_header h, want = cst_vector_header(round, pass, sender, receiver);
+    cst_frame_header h, want = cst_header_of(round, CST_FRAME_VECTOR, pass, sender, receiver);
     coset_status status = cst_frame_open(frame, s->bytes, &h, why);
     if (!status)
         status = cst_frame_expect(&h, &want, why);
@@ -133,7 +133,7 @@ static coset_status send_range(coset_round *round, coset_xfer *xfer)
     codec_of(round)->ops->measure(codec_of(round), &key, s->x, round->layout.coords, own);
     for (int i = 0; i < CST_CODEC_MEASURES; i++)
         cst_put_float(s->send + CST_BODY_AT + 4 * i, own[i]);
-    cst_frame_header h = cst_vector_header(round, PASS_RANGE, round->mean->rank, CST_TO_ALL);
+    cst_frame_header h = cst_header_of(round, CST_FRAME_VECTOR, PASS_RANGE, round->mean->rank, CST_TO_ALL);
     cst_body_seal(s->send, &h, bytes, bytes);
     s->at = AT_RANGE;
     return cst_hand_out(round, xfer, COSET_XFER_ALLGATHER, s->send, s->recv, bytes, COSET_U8);
@@ -169,7 +169,7 @@ static coset_status send_up(coset_round *round, coset_xfer *xfer)
         cst_codec_key key = key_of(round, j, CST_PHASE_UP, round->mean->rank);
         size_t n = j == round->mean->rank ? 0 : chunk_size(round, j);
         codec->ops->encode(codec, &key, s->x + chunk_begin(round, j), n, frame + CST_BODY_AT);
-        cst_frame_header h = cst_vector_header(round, PASS_UP, round->mean->rank, j);
+        cst_frame_header h = cst_header_of(round, CST_FRAME_VECTOR, PASS_UP, round->mean->rank, j);
         cst_body_seal(frame, &h, CST_BODY_AT + codec->ops->bytes(codec, n), bytes);
     }
     s->at = AT_UP;
@@ -221,7 +221,7 @@ static coset_status send_down(coset_round *round, coset_xfer *xfer)
     if (codec->ops->measures) /* the mean's own range: it is narrower than that of the inputs */
         codec->ops->measure(codec, &key, s->x + chunk_begin(round, rank), count, key.common);
     codec->ops->encode(codec, &key, s->x + chunk_begin(round, rank), count, s->send + CST_BODY_AT);
-    cst_frame_header h = cst_vector_header(round, PASS_DOWN, rank, CST_TO_ALL);
+    cst_frame_header h = cst_header_of(round, CST_FRAME_VECTOR, PASS_DOWN, rank, CST_TO_ALL);
     cst_body_seal(s->send, &h, CST_BODY_AT + codec->ops->bytes(codec, count), bytes);
     s->at = AT_DOWN;
     return cst_hand_out(round, xfer, COSET_XFER_ALLGATHER, s->send, s->recv, bytes, COSET_U8);

@@ -6,16 +6,6 @@
 
 #include <stdlib.h>
 
-cst_frame_header cst_star_header(const coset_round *round, cst_frame_kind kind, int pass, int sender, int receiver)
-{
-    return (cst_frame_header){.kind = (uint8_t)kind,
-                              .round = (uint16_t)pass,
-                              .sender = (uint16_t)sender,
-                              .receiver = (uint16_t)receiver,
-                              .call = round->call,
-                              .agreement = round->agreement};
-}
-
 /* Opens a frame that came from `sender`, and checks that it is the one that must come now. */
 static coset_status open_frame(const coset_round *round, const uint8_t *frame, size_t bytes, cst_frame_header want,
                                cst_frame_header *h)
@@ -130,8 +120,8 @@ coset_status cst_star_hear(coset_round *round, int sender, size_t *declared)
     cst_parts *frame = &s->heard_from[s->round][sender];
     const uint8_t *bytes = b->recv + b->bytes * (size_t)sender;
     cst_frame_header h;
-    coset_status status = open_frame(round, bytes, b->bytes,
-                                     cst_star_header(round, CST_FRAME_UP, s->round, sender, round->mean->rank), &h);
+    coset_status status =
+        open_frame(round, bytes, b->bytes, cst_header_of(round, CST_FRAME_UP, s->round, sender, round->mean->rank), &h);
     if (status)
         return status;
     uint32_t parts;
@@ -158,8 +148,8 @@ coset_status cst_star_listen(coset_round *round, int owner, uint64_t *need_up, u
     const uint8_t *bytes = s->down.recv + s->down.bytes * (size_t)owner;
     uint32_t first = s->shared.first[owner], blocks = s->shared.first[owner + 1] - first;
     cst_frame_header h;
-    coset_status status = open_frame(round, bytes, s->down.bytes,
-                                     cst_star_header(round, CST_FRAME_DOWN, s->round, owner, CST_TO_ALL), &h);
+    coset_status status =
+        open_frame(round, bytes, s->down.bytes, cst_header_of(round, CST_FRAME_DOWN, s->round, owner, CST_TO_ALL), &h);
     if (status)
         return status;
     /* No frame asks for more than all of its blocks several times over: a bound for memory. */

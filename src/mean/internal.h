@@ -80,8 +80,8 @@ coset_status cst_mean_check_spans(coset_mean *mean, const coset_span *spans, siz
 /* A packer whose buffers have their size already, if no other round of this mean has it; and back again. */
 cst_packer cst_borrow_packer(coset_mean *mean);
 void cst_return_packer(coset_mean *mean, cst_packer *packer);
-/* Of a frame of whole vectors, in pass `pass` of the call under way. */
-cst_frame_header cst_vector_header(const coset_round *round, int pass, int sender, int receiver);
+/* Of a frame in pass (round) `pass` of the call under way; other fields zero. */
+cst_frame_header cst_header_of(const coset_round *round, cst_frame_kind kind, int pass, int sender, int receiver);
 
 /* Counts a transfer in the report and hands it out. */
 coset_status cst_hand_out(coset_round *round, coset_xfer *xfer, coset_xfer_kind kind, const void *send, void *recv,

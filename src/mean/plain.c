@@ -91,7 +91,7 @@ static void seal(const coset_round *round, int pass, int receiver, size_t count,
     const plain *s = state_of(round);
     size_t used = CST_BRIEF_HEADER + count * width_of(round);
     memset(frame + used, 0, s->bytes - used);
-    cst_frame_header h = cst_vector_header(round, pass, round->mean->rank, receiver);
+    cst_frame_header h = cst_header_of(round, CST_FRAME_VECTOR, pass, round->mean->rank, receiver);
     cst_brief_seal(frame, &h, s->bytes);
 }
 
@@ -99,7 +99,7 @@ static coset_status open_frame(const coset_round *round, int pass, int sender, i
 {
     const plain *s = state_of(round);
     cst_reader body;
-    cst_frame_header want = cst_vector_header(round, pass, sender, receiver);
+    cst_frame_header want = cst_header_of(round, CST_FRAME_VECTOR, pass, sender, receiver);
     coset_status status =
         cst_brief_open(s->recv + s->bytes * (size_t)sender, s->bytes, &want, &body, &round->mean->error);
     *elements = body.at;

@@ -181,7 +181,7 @@ static void write_word(const coset_round *round, int receiver, bool more, const 
     size_t bytes = word_bytes(s);
     frame[CST_BODY_AT] = more;
     memcpy(frame + CST_BODY_AT + 1, open, s->whole.pieces);
-    cst_frame_header h = cst_colours_header(round, s->pass, round->mean->rank, receiver);
+    cst_frame_header h = cst_header_of(round, CST_FRAME_COLOURS, s->pass, round->mean->rank, receiver);
     cst_body_seal(frame, &h, bytes, bytes);
 }
 

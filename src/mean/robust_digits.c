@@ -93,7 +93,7 @@ void cst_agreement_write(const coset_round *round, const cst_agreement *a, int r
         if (a->open[p])
             to = pack_bits(s->points + (size_t)CST_BLOCK * p, cst_piece_count(&s->whole, p), a->bits, bits, to);
     size_t bytes = (size_t)(to - frame);
-    cst_frame_header h = cst_colours_header(round, s->pass, round->mean->rank, receiver);
+    cst_frame_header h = cst_header_of(round, CST_FRAME_COLOURS, s->pass, round->mean->rank, receiver);
     cst_body_seal(frame, &h, bytes, bytes);
 }
 

@@ -178,9 +178,9 @@ static void copy_inputs(const coset_round *round)
     }
 }
 
-cst_frame_header cst_vector_header(const coset_round *round, int pass, int sender, int receiver)
+cst_frame_header cst_header_of(const coset_round *round, cst_frame_kind kind, int pass, int sender, int receiver)
 {
-    return (cst_frame_header){.kind = CST_FRAME_VECTOR,
+    return (cst_frame_header){.kind = (uint8_t)kind,
                               .round = (uint16_t)pass,
                               .sender = (uint16_t)sender,
                               .receiver = (uint16_t)receiver,

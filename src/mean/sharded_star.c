@@ -114,7 +114,7 @@ static coset_status send_sketches(coset_round *round, coset_xfer *xfer)
     coset_status status = make_alltoall(round->mean, &s->extra, s->sketch.up_bytes);
     if (status)
         return status;
-    cst_frame_header h = cst_star_header(round, CST_FRAME_SKETCH, 0, 0, 0);
+    cst_frame_header h = cst_header_of(round, CST_FRAME_SKETCH, 0, 0, 0);
     for (int j = 0; j < n; j++)
         cst_sketch_write(&s->sketch, j, h, s->extra.send + s->extra.bytes * (size_t)j);
     s->at = CST_AT_SKETCHES;
@@ -126,7 +126,7 @@ static coset_status send_statistics(coset_round *round, coset_xfer *xfer)
     cst_star_call *s = cst_star_of(round);
     cst_star_buffers sketches = s->extra;
     s->extra = (cst_star_buffers){0};
-    cst_frame_header h = cst_star_header(round, CST_FRAME_SKETCH, 0, 0, 0);
+    cst_frame_header h = cst_header_of(round, CST_FRAME_SKETCH, 0, 0, 0);
     coset_status status = make_allgather(round->mean, &s->extra, s->sketch.down_bytes);
     if (!status)
         status = cst_sketch_answer(&s->sketch, sketches.recv, h, s->extra.send, &round->mean->error);
@@ -142,8 +142,8 @@ static coset_status take_statistics(coset_round *round)
     cst_star_call *s = cst_star_of(round);
     for (int j = 0; j < round->mean->size; j++) {
         const uint8_t *frame = s->extra.recv + s->extra.bytes * (size_t)j;
-        coset_status status = cst_sketch_take(&s->sketch, j, frame, cst_star_header(round, CST_FRAME_STATS, 0, 0, 0),
-                                              &round->mean->error);
+        coset_status status =
+            cst_sketch_take(&s->sketch, j, frame, cst_header_of(round, CST_FRAME_STATS, 0, 0, 0), &round->mean->error);
         if (status)
             return status;
     }
@@ -192,7 +192,7 @@ static coset_status send_codes(coset_round *round, coset_xfer *xfer)
     coset_status status = make_alltoall(round->mean, b, s->shared.up_bytes);
     for (int j = 0; !status && j < n; j++) {
         uint8_t *frame = b->send + b->bytes * (size_t)j;
-        cst_frame_header h = cst_star_header(round, CST_FRAME_UP, 0, rank, j);
+        cst_frame_header h = cst_header_of(round, CST_FRAME_UP, 0, rank, j);
         h.first_block = s->shared.first[j];
         h.blocks = j == rank ? 0 : s->shared.first[j + 1] - h.first_block;
         if (j == rank)
@@ -215,7 +215,7 @@ static coset_status send_answers(coset_round *round, size_t bytes, coset_xfer *x
     for (int j = 0; !status && j < n; j++) {
         uint8_t *frame = b->send + bytes * (size_t)j;
         cst_request *requests = NULL;
-        cst_frame_header h = cst_star_header(round, CST_FRAME_UP, s->round, rank, j);
+        cst_frame_header h = cst_header_of(round, CST_FRAME_UP, s->round, rank, j);
         if (j == rank) {
             memset(frame, 0, bytes);
             continue;
@@ -258,7 +258,7 @@ static coset_status send_means(coset_round *round, size_t bytes, coset_xfer *xfe
         status = make_allgather(round->mean, &s->down, bytes);
     if (status)
         return status;
-    cst_frame_header h = cst_star_header(round, CST_FRAME_DOWN, s->round, rank, CST_TO_ALL);
+    cst_frame_header h = cst_header_of(round, CST_FRAME_DOWN, s->round, rank, CST_TO_ALL);
     h.first_block = s->owner.first;
     h.blocks = s->owner.end - s->owner.first;
     status =

@@ -169,7 +169,7 @@ static coset_status send_colours(coset_round *round, coset_xfer *xfer)
         if (!cst_whole_quantise(&s->whole, s->whole.own, (uint32_t)rank, CST_PHASE_UP, s->step, s->points, s->checks))
             return too_far(round);
         write_code(s, CST_PHASE_UP, s->send + CST_BODY_AT + VERDICT);
-        cst_frame_header h = cst_colours_header(round, 0, rank, s->leader);
+        cst_frame_header h = cst_header_of(round, CST_FRAME_COLOURS, 0, rank, s->leader);
         cst_body_seal(s->send, &h, s->bytes, s->bytes);
     }
     s->at = AT_COLOURS;
@@ -219,7 +219,7 @@ static coset_status send_mean(coset_round *round, coset_xfer *xfer)
                                           s->points, s->checks);
         for (int u = 0; u < n; u++) {
             uint8_t *frame = s->send + s->bytes * (size_t)u;
-            cst_frame_header h = cst_colours_header(round, 1, s->leader, u);
+            cst_frame_header h = cst_header_of(round, CST_FRAME_COLOURS, 1, s->leader, u);
             frame[CST_BODY_AT] = good;
             if (good)
                 write_code(s, CST_PHASE_DOWN, frame + CST_BODY_AT + VERDICT);

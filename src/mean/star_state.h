@@ -46,8 +46,6 @@ static inline cst_star_call *cst_star_of(const coset_round *round)
     return round->state;
 }
 
-cst_frame_header cst_star_header(const coset_round *round, cst_frame_kind kind, int pass, int sender, int receiver);
-
 /* How many of n requests are for `sender`. */
 uint32_t cst_star_answers_of(const cst_request *requests, uint32_t n, int sender);
 /* The requests in a DOWN frame of `owner`, checked. *out is malloc'ed. CORRUPT, MEMORY. */

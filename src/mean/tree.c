@@ -212,7 +212,7 @@ static coset_status send_level(coset_round *round, coset_xfer *xfer)
         if (from == rank) {
             if (!inner)
                 encode_node(round, node, t->whole.own, t->own[0]);
-            cst_frame_header h = cst_colours_header(round, t->level, rank, to);
+            cst_frame_header h = cst_header_of(round, CST_FRAME_COLOURS, t->level, rank, to);
             cst_body_seal(t->own[inner], &h, t->bytes, t->bytes);
             if (to != rank)
                 t->routes[n++] = (coset_route){to, t->own[inner], NULL, t->bytes};
@@ -250,7 +250,7 @@ static coset_status send_down(coset_round *round, coset_xfer *xfer)
             int to = t->order[child - 1];
             uint8_t *message = t->in[child % 2];
             memcpy(message, t->code, t->bytes);
-            cst_frame_header h = cst_colours_header(round, 256 + t->level, rank, to);
+            cst_frame_header h = cst_header_of(round, CST_FRAME_COLOURS, 256 + t->level, rank, to);
             cst_body_seal(message, &h, t->bytes, t->bytes);
             t->routes[n++] = (coset_route){to, message, NULL, t->bytes};
         }

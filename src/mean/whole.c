@@ -238,21 +238,11 @@ bool cst_piece_whole(const cst_whole *w, uint32_t piece, const int32_t *points, 
 
 /* ---- frames and routes ---- */
 
-cst_frame_header cst_colours_header(const coset_round *round, int pass, int sender, int receiver)
-{
-    return (cst_frame_header){.kind = CST_FRAME_COLOURS,
-                              .round = (uint16_t)pass,
-                              .sender = (uint16_t)sender,
-                              .receiver = (uint16_t)receiver,
-                              .call = round->call,
-                              .agreement = round->agreement};
-}
-
 coset_status cst_colours_open(const coset_round *round, int pass, int sender, int receiver, const uint8_t *frame,
                               size_t bytes, cst_reader *body)
 {
     coset_error *why = &round->mean->error;
-    cst_frame_header h, want = cst_colours_header(round, pass, sender, receiver);
+    cst_frame_header h, want = cst_header_of(round, CST_FRAME_COLOURS, pass, sender, receiver);
     coset_status status = cst_frame_open(frame, bytes, &h, why);
     if (!status)
         status = cst_frame_expect(&h, &want, why);

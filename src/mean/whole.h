@@ -59,8 +59,7 @@ bool cst_piece_decode(const cst_whole *w, uint32_t piece, const uint16_t *digits
 bool cst_piece_whole(const cst_whole *w, uint32_t piece, const int32_t *points, cst_checksum check, uint32_t sender,
                      uint32_t phase, float step, float *x);
 
-/* Frames of kind COLOURS around messages. */
-cst_frame_header cst_colours_header(const coset_round *round, int pass, int sender, int receiver);
+/* Opens a frame of kind COLOURS around a message. */
 coset_status cst_colours_open(const coset_round *round, int pass, int sender, int receiver, const uint8_t *frame,
                               size_t bytes, cst_reader *body);
 
