@@ -45,13 +45,19 @@ static cst_checksum encode(const cst_lattice_block *b, const float *x, const uin
     return sum;
 }
 
+static void decode_packed(const cst_lattice_block *b, const uint8_t *in, const uint8_t *classes, const float *ref,
+                          float scale, int32_t *z)
+{
+    cst_unpack_scalar(in, b->n, classes, z);
+    decode_points(b, classes, 0, ref, scale, z);
+}
+
 static cst_checksum decode(const cst_lattice_block *b, const uint8_t *in, const uint8_t *classes, const float *ref,
                            float scale, float *out, int32_t *points)
 {
     int32_t local[CST_BLOCK];
     int32_t *z = points ? points : local;
-    cst_unpack_scalar(in, b->n, classes, z);
-    decode_points(b, classes, 0, ref, scale, z);
+    decode_packed(b, in, classes, ref, scale, z);
     return reconstruct(b, z, out);
 }
 
@@ -60,8 +66,7 @@ static cst_checksum decode_add(const cst_lattice_block *b, const uint8_t *in, co
 {
     int32_t local[CST_BLOCK];
     int32_t *z = points ? points : local;
-    cst_unpack_scalar(in, b->n, classes, z);
-    decode_points(b, classes, 0, ref, scale, z);
+    decode_packed(b, in, classes, ref, scale, z);
     return reconstruct_add(b, z, ref, to);
 }
 
