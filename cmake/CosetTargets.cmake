@@ -89,6 +89,12 @@ function(coset_test name)
   endif()
 endfunction()
 
+# coset_refuses_memory(name): a test that can have allocations refused (tests/refusal.h).
+function(coset_refuses_memory name)
+  target_sources(${name} PRIVATE ${PROJECT_SOURCE_DIR}/tests/refusal.c)
+  target_link_options(${name} PRIVATE -Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=aligned_alloc)
+endfunction()
+
 # coset_fuzz(name SOURCES file...): a fuzz target with LLVMFuzzerTestOneInput. With COSET_FUZZ it becomes the program
 # fuzz_NAME; without, a test that replays tests/fuzz/corpus/NAME, so that what fuzzing once found stays fixed.
 add_custom_target(fuzzers)

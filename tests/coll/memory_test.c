@@ -1,41 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* No memory, at every single allocation that building and starting make: COSET_ERR_MEMORY, and nothing is lost. The
- * program is linked with --wrap for the allocation functions. */
+/* No memory, at every single allocation that building and starting make: COSET_ERR_MEMORY, and nothing is lost. */
 #include "coll/job.h"
+#include "refusal.h"
 #include "unit.h"
 #include <stdlib.h>
-
-static long fail_at; /* the fail_at-th allocation from now on fails; 0: none */
-
-static int fails(void)
-{
-    return fail_at > 0 && --fail_at == 0;
-}
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t n, size_t bytes);
-void *__real_realloc(void *old, size_t bytes);
-void *__real_aligned_alloc(size_t align, size_t bytes);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t n, size_t bytes);
-void *__wrap_realloc(void *old, size_t bytes);
-void *__wrap_aligned_alloc(size_t align, size_t bytes);
-void *__wrap_malloc(size_t bytes)
-{
-    return fails() ? NULL : __real_malloc(bytes);
-}
-void *__wrap_calloc(size_t n, size_t bytes)
-{
-    return fails() ? NULL : __real_calloc(n, bytes);
-}
-void *__wrap_realloc(void *old, size_t bytes)
-{
-    return fails() ? NULL : __real_realloc(old, bytes);
-}
-void *__wrap_aligned_alloc(size_t align, size_t bytes)
-{
-    return fails() ? NULL : __real_aligned_alloc(align, bytes);
-}
 
 /* Builds and starts with the k-th allocation failing; false when there are fewer than k. */
 static bool survives(cst_kind kind, cst_algo algo, long k)
@@ -50,14 +18,14 @@ static bool survives(cst_kind kind, cst_algo algo, long k)
     world w;
     coset_status status = COSET_ERR_MEMORY;
     world_open(&w, 5, 1);
-    fail_at = k;
+    refuse_allocation(k);
     cst_schedule *s = cst_schedule_create();
     if (s)
         status = cst_build(s, &plan, algo, NULL);
     if (s && status == COSET_OK)
         status = cst_schedule_start(s, &w.end[1].base, 0, &entry);
-    bool failed = fail_at == 0;
-    fail_at = 0;
+    bool failed = allocation_was_refused();
+    refuse_allocation(0);
     assert_int_equal(status, failed ? COSET_ERR_MEMORY : COSET_OK);
     if (s && failed) { /* with memory, the same schedule works */
         assert_int_equal(cst_build(s, &plan, algo, NULL), COSET_OK);

@@ -2,16 +2,15 @@
 /*
  * Creation with too few descriptors or too little memory, at every limit from nothing to enough: it ends soon, on every
  * rank, with the cause; what was opened is closed again.
- *
- * Memory is refused by wrapping the allocator's functions (the linker's --wrap): one call on one rank fails.
+ * Of memory, one allocation of one rank is refused (refusal.h).
  */
 #include "api/settings.h"
 #include "base/clock.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/ranks.h"
+#include "refusal.h"
 #include "unit.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -23,47 +22,6 @@
 enum { RANKS = 4, SOON_MS = 15000 };
 /* Beside the outcomes that creation may have. */
 enum { NOT_CLEAN = 1000, WRONG_SUM };
-
-/* -------- memory that is refused -------- */
-
-static _Thread_local int until_refusal; /* allocations; 0: none is refused */
-
-static bool refused(void)
-{
-    if (until_refusal == 0 || --until_refusal > 0)
-        return false;
-    errno = ENOMEM;
-    return true;
-}
-
-void *__real_malloc(size_t bytes);
-void *__real_calloc(size_t n, size_t bytes);
-void *__real_realloc(void *p, size_t bytes);
-void *__real_aligned_alloc(size_t align, size_t bytes);
-void *__wrap_malloc(size_t bytes);
-void *__wrap_calloc(size_t n, size_t bytes);
-void *__wrap_realloc(void *p, size_t bytes);
-void *__wrap_aligned_alloc(size_t align, size_t bytes);
-
-void *__wrap_malloc(size_t bytes)
-{
-    return refused() ? NULL : __real_malloc(bytes);
-}
-
-void *__wrap_calloc(size_t n, size_t bytes)
-{
-    return refused() ? NULL : __real_calloc(n, bytes);
-}
-
-void *__wrap_realloc(void *p, size_t bytes)
-{
-    return refused() ? NULL : __real_realloc(p, bytes);
-}
-
-void *__wrap_aligned_alloc(size_t align, size_t bytes)
-{
-    return refused() ? NULL : __real_aligned_alloc(align, bytes);
-}
 
 /* -------- one rank -------- */
 
@@ -135,10 +93,10 @@ static coset_status join(cst_bootstrap *b, const scarcity *s, int rank, coset_er
     coset_comm *comm = NULL;
     coset_status status = cst_settings_from(NULL, &settings, why);
     if (rank == s->victim)
-        until_refusal = s->room;
+        refuse_allocation(s->room);
     if (!status)
         status = cst_comm_create(cst_bootstrap_oob(b), &settings, NULL, &comm, why);
-    until_refusal = 0;
+    refuse_allocation(0);
     if (!status) {
         status = use(comm, RANKS, why);
         cst_comm_destroy(comm);
