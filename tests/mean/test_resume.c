@@ -222,16 +222,23 @@ static void goes_on_as(field *f, const job *j, const history *h, int first, cons
     }
 }
 
+/* Fresh means that have loaded what was saved before call `first`: each its own, or all what rank `of` did. */
+static field *restarted(const job *j, const history *h, int first, int of)
+{
+    const coset_mean_options o = options_of(j, true);
+    field *f = field_make(RANKS, ROOM, &o, 6);
+    for (int r = 0; r < RANKS; r++)
+        load(f, r, &h->saved[first][of < 0 ? r : of]);
+    return f;
+}
+
 static void all_ranks_go_on(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < sizeof jobs / sizeof *jobs; i++) {
-        const coset_mean_options o = options_of(&jobs[i], true);
         history *h = uninterrupted(&jobs[i]);
         for (int first = 0; first < CALLS; first++) {
-            field *f = field_make(RANKS, ROOM, &o, 6);
-            for (int r = 0; r < RANKS; r++)
-                load(f, r, &h->saved[first][r]);
+            field *f = restarted(&jobs[i], h, first, -1);
             goes_on_as(f, &jobs[i], h, first, "all loaded");
             field_free(f);
         }
@@ -267,13 +274,10 @@ static void one_state_fits_all(void **state)
 {
     (void)state;
     for (unsigned i = 0; i < sizeof jobs / sizeof *jobs; i++) {
-        coset_mean_options o = options_of(&jobs[i], true);
         history *h = uninterrupted(&jobs[i]);
         bool own = jobs[i].mean > 1 && !jobs[i].protocol && !jobs[i].codec; /* vectors near to each other */
         for (int first = 1; first < CALLS; first++) {
-            field *f = field_make(RANKS, ROOM, &o, 6);
-            for (int r = 0; r < RANKS; r++)
-                load(f, r, &h->saved[first][2]);
+            field *f = restarted(&jobs[i], h, first, 2);
             if (own)
                 average(f, h, first);
             else
