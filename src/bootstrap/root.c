@@ -13,7 +13,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-/* What has failed at the root, such as two ranks with one number, ranks that come a little later hear of too. */
+/* What has failed at the root, such as two ranks with one number, ranks that come so soon after the last hear of too. */
 #define LAST_WORDS_MS 1000
 
 cst_root *cst_root_new(int size, int listener, const cst_token *token)
@@ -129,10 +129,11 @@ static void fail_latecomers(cst_root *root, int told, const coset_error *error)
             say_failure(fd, error);
             cst_close(fd);
             told++;
+            until = cst_deadline_in(LAST_WORDS_MS);
             continue;
         }
         cst_gate_poll_set(&root->gate, root->set);
-        cst_poll(root->set, cst_gate_poll_count(&root->gate), cst_deadline_left(until, 1000));
+        cst_poll(root->set, cst_gate_poll_count(&root->gate), cst_deadline_left(until, CST_GATE_CROWDED_MS));
     }
 }
 

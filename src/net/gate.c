@@ -59,14 +59,13 @@ static void turn_away(cst_gate *gate, int i, const char *reason)
     forget(gate, i);
 }
 
-static bool drop_oldest_stranger(cst_gate *gate, const char *reason)
+/* -1: none. */
+static int oldest_stranger(const cst_gate *gate)
 {
     for (int i = 0; i < gate->guests; i++)
-        if (!gate->guest[i].welcome) {
-            turn_away(gate, i, reason);
-            return true;
-        }
-    return false;
+        if (!gate->guest[i].welcome)
+            return i;
+    return -1;
 }
 
 static bool is_local_stranger(int fd)
@@ -77,7 +76,7 @@ static bool is_local_stranger(int fd)
 static bool make_room(cst_gate *gate)
 {
     if (gate->strangers == CST_GATE_STRANGERS)
-        drop_oldest_stranger(gate, "too many connections that say nothing");
+        turn_away(gate, oldest_stranger(gate), "too many connections that say nothing");
     if (gate->guests < gate->room)
         return true;
     int room = gate->room ? 2 * gate->room : 16;
@@ -89,12 +88,17 @@ static bool make_room(cst_gate *gate)
     return true;
 }
 
-/* Without a descriptor for a newcomer: a guest that says nothing has to go, one that is about to choose may stay, since
- * it gives its own back or takes its place. */
+/* Without a descriptor for a newcomer: a guest that has said nothing for a while has to go; one that has just come may
+ * stay, or two honest ones would turn each other out for ever, and one that is about to choose, since it gives its
+ * descriptor back or takes its place. */
 static bool can_wait(cst_gate *gate)
 {
-    if (drop_oldest_stranger(gate, "out of descriptors"))
+    int i = oldest_stranger(gate);
+    if (i >= 0 &&
+        cst_deadline_left(gate->guest[i].until, CST_GATE_PATIENCE_MS) <= CST_GATE_PATIENCE_MS - CST_GATE_CROWDED_MS) {
+        turn_away(gate, i, "out of descriptors");
         return true;
+    }
     gate->full = gate->guests > 0 || gate->patient;
     return gate->full;
 }

@@ -4,8 +4,9 @@
  *
  * Anybody can connect to a port: scanners, other jobs, slow or broken clients. The gate reads from each newcomer the 64
  * bytes of a hello and nothing more, without ever waiting for one of them; wrong ones are answered or dropped, those
- * that say nothing are dropped after CST_GATE_PATIENCE_MS, and when too many wait at once the oldest goes. A good hello
- * is answered with a welcome; the connection is let in when the other end has chosen it (race.h).
+ * that say nothing are dropped after CST_GATE_PATIENCE_MS, or CST_GATE_CROWDED_MS when no descriptor is left for others,
+ * and when too many wait at once the oldest goes. A good hello is answered with a welcome; the connection is let in when
+ * the other end has chosen it (race.h).
  */
 #ifndef CST_NET_GATE_H
 #define CST_NET_GATE_H
@@ -15,6 +16,7 @@
 
 #define CST_GATE_STRANGERS   64
 #define CST_GATE_PATIENCE_MS 10000
+#define CST_GATE_CROWDED_MS  200
 
 typedef struct {
     int fd;

@@ -4,7 +4,9 @@
 #include "net/socket.h"
 #include "unit.h"
 
+#include <fcntl.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 typedef struct {
@@ -247,6 +249,73 @@ static void silence_does_not_stall(void **state)
     assert_int_equal(f->gate.strangers, 0);
 }
 
+/* So many descriptors may be opened from here on. */
+static void leave_descriptors(int room)
+{
+    struct rlimit limit;
+    int fd = 0;
+    for (; room > 0; fd++)
+        room -= fcntl(fd, F_GETFD) < 0;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = (rlim_t)fd;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static void leave_all_descriptors(void)
+{
+    struct rlimit limit;
+    getrlimit(RLIMIT_NOFILE, &limit);
+    limit.rlim_cur = limit.rlim_max;
+    setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+/* With one descriptor for two who come together, the first is not sent away before it can have spoken. */
+static void the_last_descriptor_goes_round(void **state)
+{
+    fixture *f = *state;
+    uint8_t bytes[CST_HELLO_BYTES];
+    cst_hello got;
+    cst_hello_write(&f->hello, bytes);
+    int slow = knock(f, NULL, 0), quick = knock(f, bytes, sizeof bytes);
+    leave_descriptors(1);
+    assert_int_equal(let_in(f, &got), -1);
+    assert_int_equal(f->gate.guests, 1);
+    assert_int_equal(cst_send_all(slow, bytes, sizeof bytes, cst_deadline_in(5000), NULL), COSET_OK);
+    assert_int_equal(let_in(f, &got), -1);
+    choose(f, slow);
+    int first = let_in(f, &got);
+    assert_true(first >= 0);
+    cst_close(first);
+    assert_int_equal(let_in(f, &got), -1);
+    choose(f, quick);
+    int second = let_in(f, &got);
+    assert_true(second >= 0);
+    cst_close(second);
+    cst_close(slow);
+    cst_close(quick);
+    leave_all_descriptors();
+}
+
+static void silence_does_not_keep_the_last_descriptor(void **state)
+{
+    fixture *f = *state;
+    uint8_t bytes[CST_HELLO_BYTES];
+    cst_hello got;
+    cst_hello_write(&f->hello, bytes);
+    int silent = knock(f, NULL, 0), honest = knock(f, bytes, sizeof bytes);
+    leave_descriptors(1);
+    assert_int_equal(let_in(f, &got), -1);
+    f->gate.guest[0].until -= CST_GATE_CROWDED_MS * 1000000ull; /* as if it had been here so long */
+    assert_int_equal(let_in(f, &got), -1);
+    expect_closed(silent);
+    choose(f, honest);
+    int server = let_in(f, &got);
+    assert_true(server >= 0);
+    cst_close(server);
+    cst_close(honest);
+    leave_all_descriptors();
+}
+
 static void clients_tell_a_stranger_from_a_closed_door(void **state)
 {
     fixture *f = *state;
@@ -277,11 +346,18 @@ int main(void)
 {
 #define GATED(test) cmocka_unit_test_setup_teardown(test, open_gate, shut_gate)
     const struct CMUnitTest tests[] = {
-        GATED(the_right_token_enters),        GATED(byte_by_byte_enters_too),
-        GATED(of_two_ways_one_is_chosen),     GATED(who_comes_for_something_else_is_refused),
-        GATED(a_wrong_choice_is_turned_away), GATED(every_wrong_byte_of_magic_and_token_is_turned_away),
-        GATED(other_versions_are_told_so),    GATED(garbage_gets_no_answer),
-        GATED(silence_does_not_stall),        GATED(clients_tell_a_stranger_from_a_closed_door),
+        GATED(the_right_token_enters),
+        GATED(byte_by_byte_enters_too),
+        GATED(of_two_ways_one_is_chosen),
+        GATED(who_comes_for_something_else_is_refused),
+        GATED(a_wrong_choice_is_turned_away),
+        GATED(every_wrong_byte_of_magic_and_token_is_turned_away),
+        GATED(other_versions_are_told_so),
+        GATED(garbage_gets_no_answer),
+        GATED(silence_does_not_stall),
+        GATED(the_last_descriptor_goes_round),
+        GATED(silence_does_not_keep_the_last_descriptor),
+        GATED(clients_tell_a_stranger_from_a_closed_door),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
