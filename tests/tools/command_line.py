@@ -50,6 +50,8 @@ def main():
     rows = json.loads(result.stdout)
     expect(result.returncode == 0 and len(rows) == 14 and all(r["chosen"] in [a["algorithm"] for a in r["algorithms"]] for r in rows),
            "info --tuning", result)
+    for alone in (["--ranks", "2"], ["--sizes", "64"]):
+        expect(run("info", *alone).returncode == 2, f"info {alone} without --tuning is refused", run("--version"))
     expect(run("info", "--tuning", "--ranks", "1").returncode == 2, "one rank is refused", result)
     expect(run("info", "--tuning", "--sizes", "12,pigeon").returncode == 2, "a size that is none is refused", result)
     result = run("info", "--json", "-")

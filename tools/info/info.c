@@ -115,6 +115,8 @@ int tool_info(int argc, char **argv)
     tool_options_parse(argc, argv, options, about, NULL);
     if (tuning)
         return info_tuning(argv[0], ranks, sizes, json);
+    if (ranks || sizes)
+        tool_bad_input(argv[0], "--%s belongs to --tuning", ranks ? "ranks" : "sizes");
     cJSON *all = everything();
     FILE *out = tool_human_stream(json);
     if (out == stdout) {
