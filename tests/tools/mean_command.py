@@ -134,6 +134,10 @@ def files_that_lie(new):
         "offsets backwards": new(safetensors({"a": whole | {"data_offsets": [8, 0]}}, bytes(8)), ".safetensors"),
         "shape of floats": new(safetensors({"a": whole | {"shape": [1.5]}}, bytes(8)), ".safetensors"),
         "twice the same bytes": new(safetensors({"a": whole, "b": whole}, bytes(8)), ".safetensors"),
+        "a hole": new(safetensors({"a": whole, "b": whole | {"data_offsets": [12, 20]}}, bytes(20)), ".safetensors"),
+        "an overlap and a hole": new(safetensors({"a": whole, "b": whole | {"data_offsets": [4, 12]}}, bytes(16)), ".safetensors"),
+        "a beginning of nobody": new(safetensors({"a": whole | {"data_offsets": [4, 12]}}, bytes(12)), ".safetensors"),
+        "an end of nobody": new(safetensors({"a": whole}, bytes(9)), ".safetensors"),
         "integers, safe": new(safetensors({"a": whole | {"dtype": "I32"}}, bytes(8)), ".safetensors"),
     }
     out = os.path.join(new.folder, "never.npy")

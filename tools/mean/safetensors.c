@@ -85,8 +85,28 @@ static coset_dtype common_dtype(const entry *e, size_t n)
     return dtype;
 }
 
-static int copy_tensors(const entry *e, size_t n, const unsigned char *data, size_t data_bytes, tool_vector *v,
-                        char *error)
+static int by_place(const void *a, const void *b)
+{
+    const entry *x = a, *y = b;
+    if (x->begin != y->begin)
+        return x->begin < y->begin ? -1 : 1;
+    return (x->count > y->count) - (x->count < y->count); /* empty ones stand before what begins there too */
+}
+
+/* The specification wants every byte to belong to one tensor. If some belonged to many, a small file would need any
+ * amount of memory. Leaves the entries in the order of their places. */
+static int check_places(entry *e, size_t n, size_t data_bytes, char *error)
+{
+    size_t at = 0;
+    qsort(e, n, sizeof *e, by_place);
+    for (size_t i = 0; i < n; at += e[i].count * coset_dtype_size(e[i].dtype), i++)
+        if (e[i].begin != at)
+            return refuse(error, e[i].begin < at ? "tensors that overlap" : "bytes that belong to no tensor",
+                          e[i].name);
+    return at == data_bytes ? 0 : refuse(error, "bytes after the last tensor", NULL);
+}
+
+static int copy_tensors(const entry *e, size_t n, const unsigned char *data, tool_vector *v, char *error)
 {
     v->dtype = common_dtype(e, n);
     v->tensors = calloc(n ? n : 1, sizeof *v->tensors);
@@ -94,10 +114,6 @@ static int copy_tensors(const entry *e, size_t n, const unsigned char *data, siz
     for (size_t i = 0; i < n; i++)
         if (__builtin_add_overflow(v->count, e[i].count, &v->count))
             return refuse(error, "too many elements", NULL);
-    size_t bytes = 0;
-    for (size_t i = 0; i < n; i++)
-        if (__builtin_add_overflow(bytes, e[i].count * coset_dtype_size(e[i].dtype), &bytes) || bytes > data_bytes)
-            return refuse(error, "tensors that overlap", NULL); /* or a small file would need any amount of memory */
     v->data = v->count > SIZE_MAX / width - 1 ? NULL : malloc(v->count * width + 1);
     if (!v->tensors || !v->data)
         return refuse(error, "out of memory", NULL);
@@ -134,6 +150,8 @@ static int read_entries(const cJSON *root, const unsigned char *data, size_t dat
     for (const cJSON *t = root->child; t && !result; t = t->next)
         if (strcmp(t->string, "__metadata__") != 0)
             result = read_entry(t, data_bytes, &entries[count++], error);
+    if (!result)
+        result = check_places(entries, count, data_bytes, error);
     if (!result) {
         qsort(entries, count, sizeof *entries, by_name);
         for (size_t i = 1; i < count && !result; i++)
@@ -141,7 +159,7 @@ static int read_entries(const cJSON *root, const unsigned char *data, size_t dat
                 result = refuse(error, "a name twice", entries[i].name);
     }
     if (!result)
-        result = copy_tensors(entries, count, data, data_bytes, v, error);
+        result = copy_tensors(entries, count, data, v, error);
     free(entries);
     return result;
 }
