@@ -100,6 +100,17 @@ class Output(unittest.TestCase):
         result = run("-n", "2", "--", "sh", "-c", "cat", input="hello\n")
         self.assertEqual(result.stdout, "[0] hello\n")
 
+    def test_endless_output_holds_nothing_up(self):
+        """Ranks, or what they leave behind, that write faster than lines can be passed on."""
+        for options, script, status in ((["--timeout", "1"], "exec yes", 124),
+                                        ([], "setsid yes & for i in $(seq 1000); do :; done", 0)):
+            p = subprocess.Popen([TOOL, "run", "-n", "2", *options, "--", "sh", "-c", script],
+                                 stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            try:
+                self.assertEqual(p.wait(30), status)
+            finally:
+                p.kill()
+
     def test_reader_that_leaves_ends_the_job(self):
         p = start("-n", "2", "--", "sh", "-c", "while :; do echo x; done")
         p.stdout.readline()
@@ -156,15 +167,41 @@ class Ends(unittest.TestCase):
         self.assertEqual(p.returncode, 128 + signal.SIGINT)
 
     def test_a_second_signal_ends_the_patience(self):
-        p = start("-n", "1", "--", "sh", "-c", "trap '' TERM; echo up; while :; do sleep 1; done")
+        p = start("-n", "1", "--", "sh", "-c", "trap 'echo told' TERM; echo up; while :; do sleep 0.1; done")
         p.stdout.readline()
         before = time.monotonic()
         p.send_signal(signal.SIGTERM)
-        time.sleep(0.2)
+        self.assertIn("told", p.stdout.readline())  # two that wait together would be one
         p.send_signal(signal.SIGTERM)
         p.communicate(timeout=30)
         self.assertEqual(p.returncode, 128 + signal.SIGKILL)
         self.assertLess(time.monotonic() - before, 9)
+
+
+    def test_what_nohup_ignores_stays_ignored(self):
+        p = subprocess.Popen([TOOL, "run", "-n", "1", "--", "sh", "-c", "trap 'echo got' USR1; echo up; while :; do sleep 0.1; done"],
+                             stdout=subprocess.PIPE, text=True, preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN))
+        self.assertIn("up", p.stdout.readline())
+        for _ in range(2):  # a second one that counts would end the patience
+            p.send_signal(signal.SIGHUP)
+            p.send_signal(signal.SIGUSR1)
+            self.assertIn("got", p.stdout.readline())
+        p.terminate()
+        p.communicate(timeout=30)
+        self.assertEqual(p.returncode, 128 + signal.SIGTERM)
+
+    def test_a_parent_that_ignores_its_children(self):
+        result = run("-n", "2", "--", "sh", "-c", "exit $COSET_RANK",
+                     preexec_fn=lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN))
+        self.assertEqual(result.returncode, 1, result.stderr)
+
+    def test_children_from_before_are_left_alone(self):
+        """Those of a shell that became coset run, such as a reader of its output."""
+        p = subprocess.Popen(["sh", "-c", 'exec 3<&0; cat <&3 & exec "$0" run -n 1 -- true <&-', TOOL],
+                             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.assertEqual(p.wait(30), 0)
+        out, _ = p.communicate("still here\n", timeout=30)
+        self.assertEqual(out, "still here\n")
 
 
 class NothingIsLeft(unittest.TestCase):

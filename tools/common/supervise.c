@@ -107,6 +107,7 @@ int tool_supervise(const char *command, int count, int (*body)(int index, int co
         return TOOL_FAILED;
     }
     sigset_t signals = watched_signals(), before;
+    signal(SIGCHLD, SIG_DFL); /* ignored, it would have the kernel reap the processes, status and all */
     pthread_sigmask(SIG_BLOCK, &signals, &before);
     fflush(NULL); /* or every child would print what is buffered again */
     pid_t parent = getpid();

@@ -149,14 +149,39 @@ static void say_not_started(const job *j, int local, int reason)
         fprintf(stderr, NAME ": cannot start rank %d: %s\n", rank, strerror(reason));
 }
 
+static FILE *open_children(void)
+{
+    return fopen("/proc/thread-self/children", "re");
+}
+
+/* False without memory. */
+static bool note_others(job *j)
+{
+    FILE *f = open_children();
+    bool good = true;
+    int pid;
+    while (good && f && fscanf(f, "%d", &pid) == 1) {
+        pid_t *grown = realloc(j->others, (j->nothers + 1) * sizeof *grown);
+        good = grown != NULL;
+        if (good) {
+            j->others = grown;
+            grown[j->nothers++] = pid;
+        }
+    }
+    if (f)
+        fclose(f);
+    return good;
+}
+
 int job_start(job *j, const job_plan *plan, bool *bad_command)
 {
     *j = (job){.plan = *plan, .rank = calloc((size_t)plan->local_size, sizeof *j->rank)};
     *bad_command = false;
     /* orphans of the ranks come to us, so that they can be found at the end */
-    if (!j->rank || prctl(PR_SET_CHILD_SUBREAPER, 1) || !guard_start(&j->guard)) {
+    if (!j->rank || !note_others(j) || prctl(PR_SET_CHILD_SUBREAPER, 1) || !guard_start(&j->guard)) {
         fprintf(stderr, NAME ": cannot start: %s\n", strerror(errno));
         free(j->rank);
+        free(j->others);
         return -1;
     }
     for (int r = 0; r < plan->local_size; r++)
@@ -216,13 +241,21 @@ int job_reap(job *j, int *status, bool *broken_output)
     return -1;
 }
 
-/* Kills and reaps the children that are left, other than the guard: orphans of the ranks. Returns how many. */
+static bool is_stray(const job *j, pid_t pid)
+{
+    bool ours = pid != j->guard.pid;
+    for (size_t i = 0; ours && i < j->nothers; i++)
+        ours = pid != j->others[i];
+    return ours;
+}
+
+/* Kills and reaps the orphans of the ranks. Returns how many. */
 static int kill_strays(const job *j)
 {
     int count = 0, pid;
-    FILE *f = fopen("/proc/thread-self/children", "re");
+    FILE *f = open_children();
     while (f && fscanf(f, "%d", &pid) == 1)
-        if (pid != j->guard.pid) {
+        if (is_stray(j, pid)) {
             kill(pid, SIGKILL);
             while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
                 ;
@@ -247,6 +280,7 @@ void job_end(job *j)
     while (kill_strays(j) > 0)
         ; /* the death of one makes its children ours */
     guard_dismiss(&j->guard);
+    free(j->others);
     free(j->rank);
     j->rank = NULL;
 }

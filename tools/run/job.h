@@ -24,6 +24,8 @@ typedef struct {
     guard guard;
     int running;
     job_rank *rank; /* [local_size] */
+    pid_t *others;  /* [nothers]: children from before, of a shell that became us by exec */
+    size_t nothers;
 } job;
 
 /* Starts all ranks. Returns 0, or -1 after one line on standard error (nothing is left running); *bad_command: the

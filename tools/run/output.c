@@ -2,6 +2,7 @@
 #include "output.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -66,9 +67,12 @@ static bool add(output_stream *s, const char *bytes, size_t count)
 bool output_move(output_stream *s)
 {
     char bytes[16384];
-    while (s->from >= 0) {
+    /* What is there now, and no more: a rank that writes faster than we do must not keep us from all else. */
+    ssize_t left = fcntl(s->from, F_GETPIPE_SZ);
+    while (s->from >= 0 && left > 0) {
         ssize_t n = read(s->from, bytes, sizeof bytes);
         if (n > 0) {
+            left -= n;
             if (!add(s, bytes, (size_t)n))
                 return false;
         } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {

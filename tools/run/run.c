@@ -141,13 +141,22 @@ static void wait_and_move(run *r)
         }
 }
 
+/* What nohup and the like have ignored stays ignored, by the ranks too. */
+static bool is_ignored(int number)
+{
+    struct sigaction now;
+    return !sigaction(number, NULL, &now) && now.sa_handler == SIG_IGN;
+}
+
 static int take_signals(void)
 {
     static const int wanted[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2, SIGTSTP};
     sigset_t set;
     sigemptyset(&set);
+    signal(SIGCHLD, SIG_DFL); /* ignored, it would have the kernel reap the ranks, status and all */
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
-        sigaddset(&set, wanted[i]);
+        if (!is_ignored(wanted[i]))
+            sigaddset(&set, wanted[i]);
     sigprocmask(SIG_BLOCK, &set, NULL);
     signal(SIGPIPE, SIG_IGN);
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
