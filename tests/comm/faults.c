@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -344,6 +345,36 @@ static int run_leave(const char *transport)
     return group_run(&g, leave_early, NULL);
 }
 
+/* ---- who has done its part may leave, however late the last one comes ---- */
+
+static int come_last(coset_comm *c, void *arg)
+{
+    int dead_ms = *(int *)arg, bad = group_want(c, coset_barrier(c), COSET_OK, "barrier");
+    enum { MANY = 20000 }; /* over tcp a few are kept as they come, and so many wait in the kernel */
+    static _Thread_local float few[10], sum[10], many[MANY];
+    if (coset_comm_rank(c)) {
+        few[9] = many[MANY - 1] = 1;
+        bad = bad || group_want(c, coset_send(many, MANY, COSET_F32, 0, c), COSET_OK, "send");
+        return bad || group_want(c, coset_reduce(few, NULL, 10, COSET_F32, COSET_SUM, 0, c), COSET_OK, "reduce");
+    }
+    poll(NULL, 0, 5 * dead_ms / 2);
+    for (int r = 1; r < 3 && !bad; r++) {
+        memset(many, 0, sizeof many);
+        bad = group_want(c, coset_recv(many, MANY, COSET_F32, r, c), COSET_OK, "recv");
+        if (!bad && many[MANY - 1] != 1)
+            bad = group_fail(c, "from rank %d came %g", r, (double)many[MANY - 1]);
+    }
+    bad = bad || group_want(c, coset_reduce(few, sum, 10, COSET_F32, COSET_SUM, 0, c), COSET_OK, "reduce at the root");
+    return !bad && sum[9] != 2 ? group_fail(c, "the sum is %g", (double)sum[9]) : bad;
+}
+
+static int run_last(const char *transport)
+{
+    group g = GROUP(transport, 3);
+    int dead_ms = g.options.dead_ms = 1000;
+    return group_run(&g, come_last, &dead_ms);
+}
+
 /* ---- creation that cannot succeed ---- */
 
 static int create_differently(coset_comm *none, void *arg)
@@ -397,6 +428,7 @@ static const struct {
     {"death", run_death, 1},
     {"fork", run_fork, 1},
     {"leave", run_leave, 0},
+    {"last", run_last, 0},
     {"create", run_create, 1},
 };
 

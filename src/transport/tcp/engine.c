@@ -373,10 +373,11 @@ void cst_link_end(cst_engine *e, cst_link *l)
     e->events.link_ended(e->events.ctx, l->peer);
 }
 
-void cst_engine_drain(cst_engine *e, int peer)
+bool cst_engine_drain(cst_engine *e, int peer)
 {
     cst_tcp_peer *p = &e->peers[peer];
-    uint64_t limit = e->counters.wire_received_bytes + DRAIN_BYTES;
+    uint64_t before = e->counters.wire_received_bytes, limit = before + DRAIN_BYTES;
+    bool held = false;
     for (int i = 0; i < e->sockets; i++) {
         cst_link *l = &p->links[i];
         if (l->fd < 0)
@@ -387,7 +388,9 @@ void cst_engine_drain(cst_engine *e, int peer)
             if (l->in.state == CST_IN_HELD)
                 break;
         }
+        held = held || l->in.state == CST_IN_HELD;
     }
+    return held || e->counters.wire_received_bytes != before;
 }
 
 void cst_engine_end_sends(cst_engine *e, int peer, coset_status status)

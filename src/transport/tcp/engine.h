@@ -139,8 +139,9 @@ void cst_engine_move(cst_engine *e);
  * next cst_engine_move reads them. */
 bool cst_engine_release_held(cst_engine *e);
 bool cst_engine_has_work(const cst_engine *e);
-/* Reads what the peer's links still have, to their end if they have one. */
-void cst_engine_drain(cst_engine *e, int peer);
+/* Reads what the peer's links still have, to their end if they have one. Was there anything, or is there something whose
+ * receive has not been posted? Then more may be behind it. */
+bool cst_engine_drain(cst_engine *e, int peer);
 /* Ends the sends to a peer, and its receives too, with `status`; with both its links are closed. Inside progress. */
 void cst_engine_end_sends(cst_engine *e, int peer, coset_status status);
 void cst_engine_end_peer(cst_engine *e, int peer, coset_status status);

@@ -99,15 +99,19 @@ static void settle(tcp *t)
         cst_fate fate = cst_watch_fate(t->watch, r);
         if (r == t->base.rank || fate == CST_LIVES || e->peers[r].closed)
             continue;
+        coset_status status = fate == CST_LOST ? cst_watch_fate_status(t->watch, r) : COSET_ERR_PEER;
+        bool came = true;
         if (t->settled[r] < fate) {
             t->settled[r] = (unsigned char)fate;
-            cst_engine_end_sends(e, r, fate == CST_LOST ? cst_watch_fate_status(t->watch, r) : COSET_ERR_PEER);
-            cst_engine_drain(e, r);
+            cst_engine_end_sends(e, r, status);
+            came = cst_engine_drain(e, r);
         }
-        if (fate == CST_LOST)
-            cst_engine_end_peer(e, r, cst_watch_fate_status(t->watch, r));
-        else if (e->peers[r].open == 0)
-            cst_engine_end_peer(e, r, COSET_ERR_PEER);
+        if (fate == CST_LOST || e->peers[r].open == 0 || (fate == CST_OVERDUE && !came)) {
+            cst_engine_end_peer(e, r, status);
+        } else if (fate == CST_OVERDUE) { /* it is this rank that is late: what has come is still read */
+            cst_watch_still_arrives(t->watch, r);
+            t->settled[r] = CST_DEPARTED;
+        }
     }
 }
 
@@ -259,7 +263,7 @@ static coset_status irecv(coset_transport *transport, coset_msg *msg)
         return msg->status = COSET_ERR_ARGUMENT;
     cst_fate fate = cst_watch_fate(t->watch, msg->peer);
     bool may_arrive =
-        fate == CST_LIVES || (fate == CST_DEPARTED && cst_engine_may_arrive(&t->engine, msg->peer, msg->op, msg->tag));
+        fate == CST_LIVES || (fate != CST_LOST && cst_engine_may_arrive(&t->engine, msg->peer, msg->op, msg->tag));
     if (!may_arrive)
         return msg->status = COSET_ERR_PEER;
     cst_engine_receive(&t->engine, msg, bytes);

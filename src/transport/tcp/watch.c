@@ -59,6 +59,14 @@ coset_status cst_watch_fate_status(const cst_watch *w, int r)
     return (coset_status)atomic_load(&w->peer[r].status);
 }
 
+void cst_watch_still_arrives(cst_watch *w, int r)
+{
+    pthread_mutex_lock(&w->lock);
+    w->peer[r].departed = cst_now_ns();
+    atomic_store(&w->peer[r].fate, CST_DEPARTED);
+    pthread_mutex_unlock(&w->lock);
+}
+
 void cst_watch_data_ended(cst_watch *w, int r)
 {
     uint64_t never = 0;

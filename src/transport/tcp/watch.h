@@ -19,7 +19,8 @@ typedef struct cst_watch cst_watch;
 typedef enum {
     CST_LIVES = 0,
     CST_DEPARTED, /* it has said goodbye; what it had sent before may still arrive */
-    CST_LOST      /* dead, or gone so long that nothing more will come */
+    CST_OVERDUE,  /* departed dead_ms ago: what has not reached this host by now is not waited for */
+    CST_LOST      /* dead */
 } cst_fate;
 
 /* fds[r]: connected control sockets, taken over (also on failure); fds[rank] is ignored. wake(ctx) is called, from the
@@ -36,6 +37,8 @@ int cst_watch_poll_notice(cst_watch *w, coset_notice *out);
 cst_fate cst_watch_fate(const cst_watch *w, int peer);
 /* The status that messages with a lost peer end with. */
 coset_status cst_watch_fate_status(const cst_watch *w, int peer);
+/* Something of an overdue peer has come all the same: it has dead_ms more. */
+void cst_watch_still_arrives(cst_watch *w, int peer);
 /* A data connection of the peer has ended or is broken: if it has not said goodbye within a moment it is dead. */
 void cst_watch_data_ended(cst_watch *w, int peer);
 /* The peer has sent bytes that make no sense: it is dead to us. */

@@ -79,7 +79,7 @@ static void judge_silence(cst_watch *w, int r, uint64_t now)
     char text[128];
     if (fate == CST_DEPARTED && is_past(now, p->departed, w->dead_ms)) {
         pthread_mutex_lock(&w->lock);
-        cst_watch_lose(w, r, COSET_ERR_PEER); /* no death: its last bytes have been lost on the way */
+        atomic_store(&p->fate, CST_OVERDUE); /* no death, but its last bytes may have been lost on the way */
         pthread_mutex_unlock(&w->lock);
         w->wake(w->ctx);
     } else if (fate == CST_LIVES && data_ended && is_past(now, data_ended, DATA_END_MS)) {
