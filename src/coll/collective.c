@@ -160,7 +160,9 @@ static coset_status start(coset_comm *c, cst_operation *op)
     if (c->size == 1)
         return alone(&op->call);
     if (c->control) {
-        cst_shared_begin(c, op);
+        coset_status entered = cst_shared_begin(c, op);
+        if (entered != COSET_OK)
+            return entered;
         op->phase = ENTERED;
         return take_path(c, op);
     }
@@ -247,10 +249,8 @@ coset_status cst_coll_supported(coset_comm *c, const cst_call *call)
 
 static coset_status bad_step(coset_comm *c, cst_operation *op)
 {
-    if (c->size > 1 && c->control) {
-        cst_shared_enter(c, op, 0, 0);
-        return COSET_OK;
-    }
+    if (c->size > 1 && c->control)
+        return cst_shared_enter(c, op, 0, 0);
     if (c->size > 1) {
         coset_notice n = {.kind = COSET_NOTICE_MISMATCH,
                           .about = c->rank,

@@ -28,11 +28,11 @@ static int may_use_slots(const coset_comm *c, const cst_operation *op)
     return c->size <= CST_SHARED_RANKS && (algorithm == CST_ALGO_AUTO || algorithm == CST_ALGO_FLAT);
 }
 
-void cst_shared_begin(coset_comm *c, cst_operation *op)
+coset_status cst_shared_begin(coset_comm *c, cst_operation *op)
 {
     int slots = may_use_slots(c, op);
     /* a barrier has no bytes: it must be published whatever the algorithm, which is what "0" does */
-    cst_shared_enter(c, op, slots ? flat_limit(c) : 0, slots ? unmapped_limit(c) : 0);
+    return cst_shared_enter(c, op, slots ? flat_limit(c) : 0, slots ? unmapped_limit(c) : 0);
 }
 
 /* Does the direct path write into rank r's receive buffer from another rank? */

@@ -24,7 +24,7 @@ typedef enum { CST_PATH_UNDECIDED = 0, CST_PATH_FLAT, CST_PATH_DIRECT, CST_PATH_
 #define CST_SHARED_RANKS 256
 
 /* Enters: cst_shared_enter with the limits of the flat path. */
-void cst_shared_begin(coset_comm *c, cst_operation *op);
+coset_status cst_shared_begin(coset_comm *c, cst_operation *op);
 /* From all records; the same on every rank. */
 cst_path cst_shared_path(const coset_comm *c, const cst_operation *op);
 

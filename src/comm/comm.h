@@ -42,6 +42,9 @@ typedef struct {
 /* A rank that is ahead (the root of a broadcast, say) may hear of a disagreement this many operations late, no later. */
 #define CST_RECENT 16
 
+/* Own calls with wrong arguments that are remembered. A notice of a peer's may come many operations late. */
+#define CST_WRONG_CALLS 64
+
 /* What a peer has last said over messages about the operation it is in. */
 typedef struct {
     int known;
@@ -97,7 +100,8 @@ struct coset_comm {
     coset_entry current;            /* the newest of them */
     unsigned char *departed;        /* ranks that said goodbye, or died */
     uint64_t *wrong_call;           /* messages: 1 + the operation that a rank called with wrong arguments; 0 */
-    uint64_t own_wrong;             /* bit s % 64: operation s was called with wrong arguments here */
+    uint64_t own_wrong[CST_WRONG_CALLS]; /* the last own calls with wrong arguments: 1 + the operation; 0: none */
+    unsigned own_wrongs;                 /* how many there have been */
     _Atomic uint64_t operations;
     _Atomic uint64_t wait_ns;
     uint64_t direct_sent, direct_received; /* bytes moved through mapped memory; driver only */
@@ -135,8 +139,9 @@ static inline cst_entry_slot *cst_slot_of(const coset_comm *c, const cst_operati
     return &c->control[rank]->slot[op->sequence & 1];
 }
 /* Fills in and raises the own slot. The send buffer travels in it if it has at most publish_always bytes, or if it is
- * not mapped and has at most publish_unmapped (neither above cst_slot_room). */
-void cst_shared_enter(coset_comm *c, cst_operation *op, size_t publish_always, size_t publish_unmapped);
+ * not mapped and has at most publish_unmapped (neither above cst_slot_room). IN_PROGRESS with op->wait set, nothing done:
+ * the slot may still be read; to be called again. */
+coset_status cst_shared_enter(coset_comm *c, cst_operation *op, size_t publish_always, size_t publish_unmapped);
 /* IN_PROGRESS with op->wait set while a rank is missing; MISMATCH if one has entered something else. *published: every
  * rank's data is in its slot. */
 coset_status cst_shared_entered(coset_comm *c, cst_operation *op, int *published);
@@ -167,9 +172,9 @@ coset_status cst_comm_check_wait(coset_comm *c, cst_operation *op);
 /* An operation that this rank has begun, kept for the judgement of others' wrong calls. */
 static inline void cst_comm_remember(coset_comm *c, const cst_operation *op)
 {
-    uint64_t bit = UINT64_C(1) << (op->sequence & 63);
     c->recent[op->sequence % CST_RECENT] = c->current = op->entry;
-    c->own_wrong = op->call.kind == CST_BAD_CALL ? c->own_wrong | bit : c->own_wrong & ~bit;
+    if (op->call.kind == CST_BAD_CALL)
+        c->own_wrong[c->own_wrongs++ % CST_WRONG_CALLS] = op->sequence + 1;
 }
 /* The transport's on_entry. */
 void cst_comm_heard(void *comm, int peer, uint64_t op, const coset_entry *entry);

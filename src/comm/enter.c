@@ -27,8 +27,29 @@ static void publish(const coset_comm *c, const cst_operation *op, const void *da
         memcpy(payload_of(c, op, c->rank, bytes), data, bytes);
 }
 
-void cst_shared_enter(coset_comm *c, cst_operation *op, size_t publish_always, size_t publish_unmapped)
+/* A call with wrong arguments waits for nobody. What follows it here may come while others still read the slot that it
+ * will be written to, that of two operations before: not until all have entered the wrong one. */
+static coset_status after_wrong_call(coset_comm *c, cst_operation *op)
 {
+    unsigned wrongs = c->own_wrongs - (op->call.kind == CST_BAD_CALL); /* before this one */
+    if (!wrongs || c->own_wrong[(wrongs - 1) % CST_WRONG_CALLS] != op->sequence)
+        return COSET_OK;
+    uint32_t before = flag_number(op) - 1;
+    for (int peer = 0; peer < c->size; peer++) {
+        _Atomic uint32_t *entered = &c->control[peer]->slot[(op->sequence - 1) & 1].entered;
+        if (cst_flag_reached(entered, before))
+            continue;
+        op->wait = (cst_wait){entered, before, peer, 0};
+        return COSET_IN_PROGRESS;
+    }
+    return COSET_OK;
+}
+
+coset_status cst_shared_enter(coset_comm *c, cst_operation *op, size_t publish_always, size_t publish_unmapped)
+{
+    coset_status early = after_wrong_call(c, op);
+    if (early != COSET_OK)
+        return early;
     const coset_transport_ops *t = c->transport->ops;
     cst_entry_slot *slot = cst_slot_of(c, op, c->rank);
     size_t send_bytes = cst_call_send_bytes(&op->call, c->rank, c->size);
@@ -48,6 +69,7 @@ void cst_shared_enter(coset_comm *c, cst_operation *op, size_t publish_always, s
             slot->payload_bytes = CST_NO_PAYLOAD;
     }
     cst_flag_post(&slot->entered, flag_number(op));
+    return COSET_OK;
 }
 
 /* A peer's record differs: it disagrees, or it has given up and a notice says why, now or soon. */

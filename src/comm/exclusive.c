@@ -13,14 +13,13 @@ static coset_status step(coset_comm *c, cst_operation *op)
     exclusive *e = op->state;
     coset_status status = COSET_OK;
     if (op->phase == ENTER && c->size > 1) {
-        if (c->control)
-            cst_shared_enter(c, op, 0, 0);
-        else
-            status = cst_comm_check_heard(c, op);
+        status = c->control ? cst_shared_enter(c, op, 0, 0) : cst_comm_check_heard(c, op);
+        if (status != COSET_OK)
+            return status;
         op->phase = ENTERED;
     }
     int published;
-    if (status == COSET_OK && c->control && c->size > 1)
+    if (c->control && c->size > 1)
         status = cst_shared_entered(c, op, &published);
     if (status != COSET_OK)
         return status;

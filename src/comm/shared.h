@@ -7,7 +7,8 @@
  * all-reduce is one store and N-1 reads.
  *
  * Two slots are enough: a rank raises slot s+2 (the same memory as s) only after operation s+1 is over, and no rank
- * gets through s+1 before every rank has entered it, that is, has left s and will not read slot s again.
+ * gets through s+1 before every rank has entered it, that is, has left s and will not read slot s again. Only a call with
+ * wrong arguments is over before: what follows it waits (cst_shared_enter).
  *
  * `done` is raised when a rank has finished touching the others' memory in an operation (the exit barrier of the paths
  * that read or write peers' buffers directly).

@@ -119,8 +119,9 @@ static void judge_wrong_call(coset_comm *c, int rank)
     if (!current.kind || current.sequence < op)
         return;
     c->wrong_call[rank] = 0;
-    if (current.sequence - op < 64 && (c->own_wrong >> (op & 63) & 1))
-        return;
+    for (int i = 0; i < CST_WRONG_CALLS; i++)
+        if (c->own_wrong[i] == op + 1)
+            return;
     coset_error e = COSET_ERROR_INIT;
     e.status = COSET_ERR_MISMATCH;
     snprintf(e.text, sizeof e.text, "rank %d made operation %" PRIu64 " with wrong arguments", rank, op);
@@ -181,7 +182,7 @@ static void who_is_late(const coset_comm *c, const cst_operation *op, char *text
     size_t used = 0;
     for (int r = 0; r < c->size && used + 16 < size; r++) {
         const cst_entry_slot *slot = &c->control[r]->slot[op->sequence & 1];
-        if (cst_flag_reached(&slot->entered, (uint32_t)op->sequence + 1))
+        if (r == c->rank || cst_flag_reached(&slot->entered, (uint32_t)op->sequence + 1))
             continue;
         if (!used)
             *first = r;
@@ -201,8 +202,8 @@ static uint64_t moved(const coset_comm *c)
 static coset_status check_departed(coset_comm *c, cst_operation *op)
 {
     int peer = op->wait.peer;
-    if (!op->wait.word || peer < 0 || !c->departed[peer] || cst_flag_reached(op->wait.word, op->wait.value))
-        return COSET_IN_PROGRESS;
+    if (peer < 0 || !c->departed[peer] || (op->wait.word && cst_flag_reached(op->wait.word, op->wait.value)))
+        return COSET_IN_PROGRESS; /* no word: for the notice of a peer that has given up, if it has more to say */
     return cst_comm_fail(c, COSET_ERR_PEER, peer, op->sequence,
                          "rank %d destroyed its communicator before operation %" PRIu64 " (%s)", peer, op->sequence,
                          cst_kind_name((int)op->call.kind));

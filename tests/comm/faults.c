@@ -124,6 +124,38 @@ static int run_all_wrong(const char *transport)
     return group_run(&g, all_wrong_arguments, NULL);
 }
 
+/* Wrong calls wait for nobody, so some ranks are ahead then: what the others still read must stay. */
+static int right_and_wrong(coset_comm *c, void *arg)
+{
+    enum { N = 100 };
+    int wrong = *(int *)arg, size = coset_comm_size(c);
+    int turns = over_messages(c) ? 20 : 300; /* over messages a notice may come later than 64 wrong calls */
+    int32_t x[N], sum[N];
+    for (int turn = 0; turn < turns; turn++) {
+        for (int i = 0; i < N; i++)
+            x[i] = turn * (coset_comm_rank(c) + 1);
+        if (group_want(c, coset_allreduce(x, sum, N, COSET_I32, COSET_SUM, c), COSET_OK, "between wrong calls"))
+            return 1;
+        for (int i = 0; i < N; i++)
+            if (sum[i] != turn * size * (size + 1) / 2)
+                return group_fail(c, "turn %d, %d wrong calls: element %d is %d", turn, wrong, i, sum[i]);
+        for (int i = 0; i < wrong; i++)
+            if (group_want(c, coset_allreduce(NULL, x, 4, COSET_F32, COSET_SUM, c), COSET_ERR_ARGUMENT, "NULL send"))
+                return 1;
+    }
+    return 0;
+}
+
+static int run_right_and_wrong(const char *transport)
+{
+    int bad = 0;
+    for (int wrong = 1; wrong <= 3; wrong++) {
+        group g = GROUP(transport, 3);
+        bad += group_run(&g, right_and_wrong, &wrong);
+    }
+    return bad;
+}
+
 /* ---- lateness ---- */
 
 static int late(coset_comm *c, void *arg)
@@ -375,6 +407,46 @@ static int run_last(const char *transport)
     return group_run(&g, come_last, &dead_ms);
 }
 
+/* The same with an operation begun, which the destruction ends: what has been shown of it must not keep the other waiting. */
+static int leave_begun(coset_comm *c, void *arg)
+{
+    int *gate = arg, done, rank = coset_comm_rank(c), bad = 0;
+    char byte = 0;
+    int32_t x = 1;
+    coset_request *r;
+    coset_comm *sub;
+    if (group_want(c, coset_comm_split(c, 0, rank, &sub), COSET_OK, "split"))
+        return 1;
+    if (rank == 1) {
+        bad = group_want(sub, coset_iallreduce(&x, &x, 1, COSET_I32, COSET_SUM, sub, &r), COSET_OK, "iallreduce") ||
+              group_want(sub, coset_test(r, &done), COSET_OK, "test");
+        coset_comm_destroy(sub);
+        return write(gate[1], &byte, 1) != 1 || bad;
+    }
+    if (read(gate[0], &byte, 1) != 1)
+        return 1;
+    coset_status status = coset_allreduce(&x, &x, 1, COSET_I32, COSET_SUM, sub);
+    if (status == COSET_OK && over_messages(c)) /* what rank 1 had sent may be enough */
+        status = coset_barrier(sub);
+    bad = group_want(sub, status, COSET_ERR_PEER, "with a rank that left in the middle") || want_text(sub, "rank 1");
+    coset_comm_destroy(sub);
+    return bad;
+}
+
+static int run_leave_begun(const char *transport)
+{
+    int gate[2];
+    if (pipe(gate))
+        return 1;
+    group g = GROUP(transport, 2);
+    g.options.progress = COSET_PROGRESS_CALLER; /* the test of the request is what begins the operation */
+    g.seconds = 20;
+    int bad = group_run(&g, leave_begun, gate);
+    close(gate[0]);
+    close(gate[1]);
+    return bad;
+}
+
 /* ---- creation that cannot succeed ---- */
 
 static int create_differently(coset_comm *none, void *arg)
@@ -422,6 +494,7 @@ static const struct {
     {"mismatch", run_mismatch, 0},
     {"bad_argument", run_bad_argument, 0},
     {"wrong_arguments", run_all_wrong, 0},
+    {"right_and_wrong", run_right_and_wrong, 0},
     {"late", run_late, 0},
     {"abort", run_abort, 0},
     {"self_abort", run_self_abort, 0},
@@ -429,6 +502,7 @@ static const struct {
     {"fork", run_fork, 1},
     {"leave", run_leave, 0},
     {"last", run_last, 0},
+    {"leave_begun", run_leave_begun, 0},
     {"create", run_create, 1},
 };
 
