@@ -243,6 +243,7 @@ static void the_end_of_data_waits_for_a_goodbye(void **state)
     stop();
     start(1000); /* beats every 200 ms: it looks often enough */
     cst_watch_data_ended(t.watch, 1);
+    assert_false(next_notice(1u << 1 | 1u << 2, 1500, &n)); /* one that leaves may wait for others before it says so */
     expect_death(1u << 1 | 1u << 2, 1, COSET_ERR_PEER, "data connection");
     stop();
 }

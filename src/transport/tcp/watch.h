@@ -39,7 +39,7 @@ cst_fate cst_watch_fate(const cst_watch *w, int peer);
 coset_status cst_watch_fate_status(const cst_watch *w, int peer);
 /* Something of an overdue peer has come all the same: it has dead_ms more. */
 void cst_watch_still_arrives(cst_watch *w, int peer);
-/* A data connection of the peer has ended or is broken: if it has not said goodbye within a moment it is dead. */
+/* A data connection of the peer has ended or is broken: if it has not said goodbye within some seconds it is dead. */
 void cst_watch_data_ended(cst_watch *w, int peer);
 /* The peer has sent bytes that make no sense: it is dead to us. */
 void cst_watch_condemn(cst_watch *w, int peer, coset_status status, const char *text);

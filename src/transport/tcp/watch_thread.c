@@ -10,8 +10,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* A peer whose data connection has ended has this long to be heard of on its control connection. */
-#define DATA_END_MS 1000
+/* A peer whose data connection has ended has dead_ms to say goodbye, and no less than this: one that leaves ends its data
+ * first, and may wait a second until slow readers have taken them (tcp.c, LEAVE_MS). */
+#define DATA_END_MS 3000
 
 static void stop_reading(cst_watch *w, int r)
 {
@@ -75,14 +76,14 @@ static void judge_silence(cst_watch *w, int r, uint64_t now)
 {
     cst_watched *p = &w->peer[r];
     uint64_t data_ended = atomic_load(&p->data_ended);
-    int fate = atomic_load(&p->fate);
+    int fate = atomic_load(&p->fate), data_end_ms = w->dead_ms > DATA_END_MS ? w->dead_ms : DATA_END_MS;
     char text[128];
     if (fate == CST_DEPARTED && is_past(now, p->departed, w->dead_ms)) {
         pthread_mutex_lock(&w->lock);
         atomic_store(&p->fate, CST_OVERDUE); /* no death, but its last bytes may have been lost on the way */
         pthread_mutex_unlock(&w->lock);
         w->wake(w->ctx);
-    } else if (fate == CST_LIVES && data_ended && is_past(now, data_ended, DATA_END_MS)) {
+    } else if (fate == CST_LIVES && data_ended && is_past(now, data_ended, data_end_ms)) {
         cst_watch_condemn(w, r, COSET_ERR_PEER, "its data connection has been broken");
     } else if (fate == CST_LIVES && is_past(now, p->heard, w->dead_ms)) {
         snprintf(text, sizeof text, "nothing has been heard from it for %d ms: host or link down", w->dead_ms);
