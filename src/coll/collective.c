@@ -112,7 +112,7 @@ static void touch_end(coset_comm *c)
 
 static coset_status leave(coset_comm *c, cst_operation *op)
 {
-    cst_shared_done(c, op);
+    cst_shared_done(c);
     op->phase = LEAVE;
     return cst_shared_all_done(c, op);
 }

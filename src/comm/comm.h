@@ -148,7 +148,7 @@ coset_status cst_shared_entered(coset_comm *c, cst_operation *op, int *published
 /* After an operation has failed here: marks the own record, so that a rank which comes later does not take it for valid. */
 void cst_shared_withdraw(coset_comm *c, const cst_operation *op);
 /* The exit barrier: raised when this rank has left the others' memory; IN_PROGRESS with op->wait set until all have. */
-void cst_shared_done(coset_comm *c, const cst_operation *op);
+void cst_shared_done(coset_comm *c);
 coset_status cst_shared_all_done(coset_comm *c, cst_operation *op);
 /* The send buffer of `rank` as this process can read it (slot or mapped memory), and its receive buffer; NULL if out of reach. */
 const void *cst_shared_source(const coset_comm *c, const cst_operation *op, int rank);

@@ -130,18 +130,20 @@ void *cst_shared_target(const coset_comm *c, const cst_operation *op, int rank)
                                   cst_call_recv_bytes(&op->call, rank, c->size));
 }
 
-void cst_shared_done(coset_comm *c, const cst_operation *op)
+void cst_shared_done(coset_comm *c)
 {
-    cst_flag_post(&c->control[c->rank]->done.word, flag_number(op));
+    _Atomic uint32_t *done = &c->control[c->rank]->done.word;
+    cst_flag_post(done, cst_flag_value(done) + 1);
 }
 
 coset_status cst_shared_all_done(coset_comm *c, cst_operation *op)
 {
+    uint32_t mine = cst_flag_value(&c->control[c->rank]->done.word);
     for (int i = 1; i < c->size; i++) {
         int peer = (c->rank + i) % c->size;
         cst_flag *done = &c->control[peer]->done;
-        if (!cst_flag_reached(&done->word, flag_number(op))) {
-            op->wait = (cst_wait){&done->word, flag_number(op), peer, 1};
+        if (!cst_flag_reached(&done->word, mine)) {
+            op->wait = (cst_wait){&done->word, mine, peer, 1};
             return COSET_IN_PROGRESS;
         }
     }

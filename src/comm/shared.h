@@ -11,7 +11,8 @@
  * wrong arguments is over before: what follows it waits (cst_shared_enter).
  *
  * `done` is raised when a rank has finished touching the others' memory in an operation (the exit barrier of the paths
- * that read or write peers' buffers directly).
+ * that read or write peers' buffers directly). It counts these barriers, which all ranks go through alike, not operations:
+ * a flag that stays behind by 2^30 numbers looks raised (base/flag.h), and only `entered` moves in every operation.
  */
 #ifndef CST_COMM_SHARED_H
 #define CST_COMM_SHARED_H
