@@ -85,7 +85,8 @@ int main(int argc, char **argv)
     if (argc < 2)
         return 2;
     snprintf(transport, sizeof transport, "fault:%s", argv[1]);
-    setenv("COSET_FAULT", "rank=1,at=map,times=0,do=delay:1", 1); /* the others would leave before it has done its part */
+    setenv("COSET_FAULT", "rank=1,at=map,times=0,do=delay:1",
+           1); /* the others would leave before it has done its part */
     meeting *m = mmap(NULL, sizeof *m, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers && m != MAP_FAILED; i++) {
         group g = GROUP(transport, RANKS);

@@ -8,15 +8,19 @@
 #include "transport/limits.h"
 #include "transport/notices.h"
 #include "transport/registry.h"
+#include "transport/shm/mesh.h"
 #include "transport/shm/packet.h"
 #include "transport/shm/pages.h"
 #include "transport/shm/segments.h"
 #include "unit.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -318,6 +322,55 @@ static void test_agree(void **state)
     assert_int_equal(cst_agree(&oob, "it", COSET_OK, 5, 100, &why), COSET_ERR_LATE);
 }
 
+static void no_notice(void *self, int peer, const coset_notice *notice)
+{
+    (void)self, (void)peer, (void)notice;
+}
+
+static void no_end(void *self, int peer, bool nonsense)
+{
+    (void)self, (void)peer, (void)nonsense;
+}
+
+typedef struct {
+    cst_mesh mesh;
+    _Atomic bool stop;
+} bell;
+
+static void *ring_on(void *p)
+{
+    bell *b = p;
+    while (!atomic_load(&b->stop))
+        cst_mesh_wake(&b->mesh);
+    return NULL;
+}
+
+/* However rings and looks fall together, the next ring is heard, and silence is silence. */
+static void test_mesh_wake(void **state)
+{
+    (void)state;
+    enum { HEARD = 10000, LOOKS_IN_VAIN = 200000 }; /* so many until the thread has started, or its rings are lost */
+    cst_link own = {.fd = -1};
+    bell b = {.mesh = {.size = 1, .links = &own, .pages = -1, .epoll = epoll_create1(0)}};
+    b.mesh.event = eventfd(0, EFD_NONBLOCK);
+    struct epoll_event e = {.events = EPOLLIN, .data.fd = 0};
+    assert_int_equal(epoll_ctl(b.mesh.epoll, EPOLL_CTL_ADD, b.mesh.event, &e), 0);
+    const cst_mesh_handler h = {NULL, no_notice, no_end};
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, ring_on, &b), 0);
+    for (int heard = 0, vain = 0; heard < HEARD && vain < LOOKS_IN_VAIN;)
+        *(cst_mesh_poll(&b.mesh, 0, &h) ? &heard : &vain) += 1;
+    atomic_store(&b.stop, true);
+    pthread_join(thread, NULL);
+    while (cst_mesh_poll(&b.mesh, 0, &h))
+        ;
+    assert_false(b.mesh.woken);
+    cst_mesh_wake(&b.mesh);
+    assert_true(cst_mesh_poll(&b.mesh, 0, &h));
+    close(b.mesh.event);
+    close(b.mesh.epoll);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -333,6 +386,7 @@ int main(void)
         cmocka_unit_test(test_registry),
         cmocka_unit_test(test_hostile_channel),
         cmocka_unit_test(test_agree),
+        cmocka_unit_test(test_mesh_wake),
     };
     return cmocka_run_group_tests_name("transport parts", tests, NULL, NULL);
 }

@@ -106,9 +106,10 @@ static void drain_event(cst_mesh *m)
 {
     uint64_t count;
     m->called = true;
-    atomic_store(&m->woken, false);
-    if (read(m->event, &count, sizeof count) < 0)
-        return; /* nothing there: drained before */
+    (void)!read(m->event, &count, sizeof count); /* it may have been drained before */
+    /* After the read: a ring in between would be read with this one, and `woken` stay set with nothing to read. It is an
+     * exchange so that who rang and found `woken` set is seen by what this rank looks at next. */
+    atomic_exchange(&m->woken, false);
 }
 
 /* Memory is handed out by rank 0, one segment at a time. */
