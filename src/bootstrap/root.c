@@ -98,6 +98,7 @@ static coset_status fail_all(cst_root *root, const coset_error *error)
             say_failure(root->line[r].fd, error);
         cst_close(root->line[r].fd);
         root->line[r].fd = -1;
+        root->line[r].told = true;
     }
     return error->status;
 }
@@ -116,19 +117,34 @@ static struct pollfd *poll_room(cst_root *root)
     return root->set;
 }
 
+/* Says it to a newcomer, and hangs up. */
+static void fail_newcomer(cst_root *root, int fd, const cst_hello *h, const coset_error *error)
+{
+    say_failure(fd, error);
+    cst_close(fd);
+    if (h->rank < (uint32_t)root->size)
+        root->line[h->rank].told = true;
+}
+
+static bool all_told(const cst_root *root)
+{
+    for (int r = 1; r < root->size; r++)
+        if (!root->line[r].told)
+            return false;
+    return true;
+}
+
 /* Nothing will come of it: ranks that are on their way are told as well. */
-static void fail_latecomers(cst_root *root, int told, const coset_error *error)
+static void fail_latecomers(cst_root *root, const coset_error *error)
 {
     cst_deadline until = cst_deadline_in(LAST_WORDS_MS);
-    while (told < root->size - 1 && !cst_deadline_passed(until) && poll_room(root)) {
+    while (!all_told(root) && !cst_deadline_passed(until) && poll_room(root)) {
         cst_hello hello;
         int fd;
         if (cst_gate_next(&root->gate, &fd, &hello, NULL))
             return;
         if (fd >= 0) {
-            say_failure(fd, error);
-            cst_close(fd);
-            told++;
+            fail_newcomer(root, fd, &hello, error);
             until = cst_deadline_in(LAST_WORDS_MS);
             continue;
         }
@@ -164,8 +180,7 @@ static coset_status place(cst_root *root, int fd, const cst_hello *h, coset_erro
         root->joined++;
         return COSET_OK;
     }
-    say_failure(fd, why);
-    cst_close(fd);
+    fail_newcomer(root, fd, h, why);
     return status;
 }
 
@@ -246,10 +261,9 @@ coset_status cst_root_admit(cst_root *root, cst_deadline deadline, coset_error *
     if (!status)
         status = admit_all(root, deadline, &error);
     if (status) {
-        int told = root->joined - 1 + (status == COSET_ERR_MISMATCH); /* who has brought a mismatch has been told */
         fail_all(root, &error);
         if (status != COSET_ERR_LATE)
-            fail_latecomers(root, told, &error);
+            fail_latecomers(root, &error);
         cst_error_copy(why, &error);
     }
     cst_gate_close(&root->gate);

@@ -10,6 +10,7 @@ typedef struct {
     int fd; /* -1: not joined */
     uint32_t pid;
     bool cut;                    /* half a frame has been sent to it: nothing else can be said */
+    bool told;                   /* that the job has failed */
     size_t head_done, body_done; /* of the frame under way, in or out */
     uint8_t head[CST_FRAME_BYTES];
 } cst_line;

@@ -3,7 +3,7 @@
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/frame.h"
 #include "bootstrap/id.h"
-#include "net/hello.h"
+#include "bootstrap/root.h"
 #include "net/socket.h"
 #include "net/unix.h"
 #include "ranks.h"
@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #define IN_TIME 20000
+/* For ranks that never come: the others have to get there in this time. */
+#define LATE 2000
 
 /* What process i of a test claims to be. Processes meet at a local socket, or at a port. */
 typedef struct {
@@ -95,7 +97,7 @@ static void missing_ranks_are_named_everywhere(void **state)
 {
     (void)state;
     outcome o[MAX_RANKS];
-    plan p = plan_for(7, 400);
+    plan p = plan_for(7, LATE);
     p.claim[2].rank = 4;
     run_ranks(3, act, &p, o); /* ranks 0, 1 and 4 of 7 */
     expect_all(o, 3, COSET_ERR_LATE, 2, "4 of 7 ranks have not joined in time: rank 2-3, 5-6");
@@ -121,6 +123,48 @@ static void two_processes_with_one_rank(void **state)
     run_ranks(3, act, &p, o);
     expect_all(o, 3, COSET_ERR_MISMATCH, 1, "two processes say they are rank 1");
     assert_non_null(strstr(o[0].why.text, "process"));
+}
+
+/* Asks root for the place of `rank`, and takes any answer for a welcome. */
+static int ask_root(const cst_addr *root, const cst_token *token, uint32_t rank)
+{
+    cst_hello hello = {*token, COSET_WIRE_VERSION, CST_PURPOSE_BOOTSTRAP, rank, 3, 0, 0, 1};
+    uint8_t bytes[CST_HELLO_BYTES];
+    int fd;
+    cst_hello_write(&hello, bytes);
+    assert_int_equal(cst_connect(root, cst_deadline_in(IN_TIME), &fd, NULL), COSET_OK);
+    assert_int_equal(cst_send_all(fd, bytes, sizeof bytes, cst_deadline_in(IN_TIME), NULL), COSET_OK);
+    assert_true(cst_hello_choose(fd));
+    return fd;
+}
+
+static void expect_report(int fd, const char *words)
+{
+    uint8_t bytes[CST_ANSWER_BYTES + CST_FRAME_BYTES + CST_FAILURE_BYTES];
+    coset_error why = COSET_ERROR_INIT;
+    assert_int_equal(cst_recv_all(fd, bytes, sizeof bytes, cst_deadline_in(IN_TIME), NULL), COSET_OK);
+    assert_true(cst_failure_read(bytes + CST_ANSWER_BYTES + CST_FRAME_BYTES, &why));
+    assert_non_null(strstr(why.text, words));
+    cst_close(fd);
+}
+
+/* Whom there is one too many of does not take the place of those who are still to be told. */
+static void the_rest_hears_of_two_with_one_rank(void **state)
+{
+    (void)state;
+    cst_addr at;
+    int listener, fd[3];
+    coset_error why = COSET_ERROR_INIT;
+    cst_token token = cst_token_from_text(own_job());
+    assert_int_equal(cst_addr_parse("127.0.0.1", &at), 0);
+    assert_int_equal(cst_listen(&at, (cst_ports){0, 0}, &listener, &at, NULL), COSET_OK);
+    for (uint32_t i = 0; i < 3; i++)
+        fd[i] = ask_root(&at, &token, i < 2 ? 1 : 2);
+    cst_root *root = cst_root_new(3, listener, &token);
+    assert_int_equal(cst_root_admit(root, cst_deadline_in(IN_TIME), &why), COSET_ERR_MISMATCH);
+    for (int i = 0; i < 3; i++)
+        expect_report(fd[i], "two processes say they are rank 1");
+    cst_root_free(root);
 }
 
 static void sizes_that_differ(void **state)
@@ -376,7 +420,7 @@ static void a_file_that_exists_is_refused(void **state)
 static void files_go_when_ranks_are_missing(void **state)
 {
     (void)state;
-    place p = {.size = 3, .timeout_ms = 300};
+    place p = {.size = 3, .timeout_ms = LATE};
     outcome o[MAX_RANKS];
     snprintf(p.path, sizeof p.path, "/tmp/coset-fault-%d", (int)getpid());
     run_ranks(2, meet_by_file, &p, o);
@@ -384,20 +428,38 @@ static void files_go_when_ranks_are_missing(void **state)
     assert_int_equal(access(p.path, F_OK), -1);
 }
 
+/* Process 0 plays a root that is killed once rank 1 has joined. */
+static coset_status die_as_root(int process, void *ctx, coset_error *why)
+{
+    const place *p = ctx;
+    if (process)
+        return meet_by_file(process, ctx, why);
+    cst_id id;
+    cst_gate gate;
+    cst_hello hello;
+    uint8_t bytes[128];
+    int listener, fd = -1;
+    if (cst_id_make(&id, &listener, why))
+        return why->status;
+    cst_id_write(&id, bytes);
+    FILE *f = fopen(p->path, "w");
+    if (!f || fwrite(bytes, sizeof bytes, 1, f) != 1 || fclose(f))
+        return COSET_ERR_SYSTEM;
+    cst_gate_open(&gate, listener, &id.token, 1u << CST_PURPOSE_BOOTSTRAP);
+    while (fd < 0 && !cst_gate_next(&gate, &fd, &hello, why))
+        usleep(1000);
+    raise(SIGKILL);
+    return COSET_OK;
+}
+
 static void the_file_of_a_killed_root_goes_too(void **state)
 {
     (void)state;
     place p = {.size = 3, .timeout_ms = IN_TIME};
-    group g;
     outcome o[MAX_RANKS];
     snprintf(p.path, sizeof p.path, "/tmp/coset-fault-%d", (int)getpid());
-    group_start(&g, 2, meet_by_file, &p); /* the third never comes */
-    while (access(p.path, F_OK))
-        usleep(1000);
-    usleep(200000); /* rank 1 joins; if it has not, it will not find the root, and the file remains: see below */
-    kill(g.pid[0], SIGKILL);
+    run_ranks(2, die_as_root, &p, o); /* the third never comes */
     /* rank 1 hears of the death at once, though its own deadline is far */
-    group_wait(&g, o);
     assert_false(o[0].reported);
     expect_all(o + 1, 1, COSET_ERR_PEER, 0, "rank 0 went away");
     assert_int_equal(access(p.path, F_OK), -1);
@@ -409,6 +471,7 @@ int main(void)
         cmocka_unit_test(missing_ranks_are_named_everywhere),
         cmocka_unit_test(without_a_root_the_others_say_so),
         cmocka_unit_test(two_processes_with_one_rank),
+        cmocka_unit_test(the_rest_hears_of_two_with_one_rank),
         cmocka_unit_test(sizes_that_differ),
         cmocka_unit_test(another_job_is_refused),
         cmocka_unit_test(a_taken_port_is_named),
