@@ -84,6 +84,9 @@ int conformance_main(const conformance_target *target, int argc, char **argv)
     for (const rank_test *t = target->more; t && t->name; t++)
         if (strstr(t->name, only))
             add_case(&cases[n], &tests[n], target, t, 2), n++;
+    for (const rank_test *t = target->more_of_three; t && t->name; t++)
+        if (strstr(t->name, only))
+            add_case(&cases[n], &tests[n], target, t, 3), n++;
     return _cmocka_run_group_tests(target->transport, tests, n, NULL, NULL);
 }
 

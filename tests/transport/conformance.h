@@ -15,9 +15,10 @@
 #include "transport/ranks.h"
 
 typedef struct {
-    const char *transport; /* in the registry */
-    bool processes;        /* ranks are processes; else threads */
-    const rank_test *more; /* the transport's own tests, or NULL; ends with a name of NULL */
+    const char *transport;          /* in the registry */
+    bool processes;                 /* ranks are processes; else threads */
+    const rank_test *more;          /* the transport's own tests, or NULL; ends with a name of NULL */
+    const rank_test *more_of_three; /* the same on three ranks */
 } conformance_target;
 
 int conformance_main(const conformance_target *target, int argc, char **argv);

@@ -261,7 +261,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_due),
     };
     int failed = cmocka_run_group_tests_name("rules", rules, NULL, NULL);
-    failed += conformance_main(&(conformance_target){"fault:threads", false, on_threads}, argc, argv);
+    failed += conformance_main(
+        &(conformance_target){.transport = "fault:threads", .processes = false, .more = on_threads}, argc, argv);
     const char *only[] = {argv[0], "kill"};
-    return failed + conformance_main(&(conformance_target){"fault:shm", true, on_shm}, 2, (char **)only);
+    return failed + conformance_main(&(conformance_target){.transport = "fault:shm", .processes = true, .more = on_shm},
+                                     2, (char **)only);
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The conformance suite over shm, and what only shm can meet: limits, permissions, intruders. */
+#include "base/clock.h"
 #include "transport/conformance.h"
 #include "transport/drive.h"
 
@@ -329,6 +330,60 @@ static void death_before_connect(rank_env *e)
     CHECK_INT(why.peer, 1);
 }
 
+/* Rank 0 finds out in the first step of coset_alloc that the last rank has died or given up, before it hands memory out.
+ * The others, who have gone on to the second step, cannot know that; they must not wait for it until the deadline. */
+typedef struct {
+    rank_env *e;
+    coset_oob inner;
+    bool dies;
+    int calls;
+} first_step;
+
+static coset_status first_step_only(void *ctx, const void *send, void *recv, size_t bytes, int timeout_ms)
+{
+    first_step *s = ctx;
+    if (s->calls++)
+        return COSET_ERR_PEER;
+    coset_status status = s->inner.allgather(s->inner.ctx, send, recv, bytes, timeout_ms);
+    if (s->e->rank == s->e->size - 1 && s->dies)
+        rank_die(s->e);
+    return s->e->rank ? status : COSET_ERR_PEER;
+}
+
+static void alloc_alone(rank_env *e, bool dies)
+{
+    coset_error why = COSET_ERROR_INIT;
+    void *ptr;
+    e->config.late_ms = 100000;
+    rank_create(e);
+    first_step s = {e, e->oob, dies, 0};
+    coset_oob oob = {sizeof oob, e->rank, e->size, &s, first_step_only};
+    if (e->rank < e->size - 1 || dies) {
+        cst_deadline end = cst_deadline_in(5000); /* as for any death */
+        CHECK_INT(e->ops->alloc(e->t, &oob, 1000, &ptr, &why), e->rank && !dies ? COSET_ERR_ABORTED : COSET_ERR_PEER);
+        CHECK(!cst_deadline_passed(end));
+    } else {
+        coset_notice n = {.kind = COSET_NOTICE_ABORT, .about = e->rank, .status = COSET_ERR_ABORTED, .peer = -1};
+        uint64_t vote[2] = {0, 1000}, all[2 * RANKS_MAX];
+        CHECK_INT(e->oob.allgather(e->oob.ctx, vote, all, sizeof vote, 10000), COSET_OK);
+        e->ops->announce(e->t, &n);
+    }
+    atomic_fetch_add(&e->shared->word[0], 1);
+    while (atomic_load(&e->shared->word[0]) < 2) /* the end of rank 0 would tell rank 1, too */
+        drive(e);
+    rank_destroy(e);
+}
+
+static void death_in_alloc(rank_env *e)
+{
+    alloc_alone(e, true);
+}
+
+static void abort_in_alloc(rank_env *e)
+{
+    alloc_alone(e, false);
+}
+
 static const rank_test more[] = {
     {"staged", staged, true, NULL},
     {"pulled", pulled, true, NULL},
@@ -346,7 +401,15 @@ static const rank_test more[] = {
     {NULL, NULL, false, NULL},
 };
 
+static const rank_test more_of_three[] = {
+    {"death_in_alloc", death_in_alloc, true, NULL},
+    {"abort_in_alloc", abort_in_alloc, true, NULL},
+    {NULL, NULL, false, NULL},
+};
+
 int main(int argc, char **argv)
 {
-    return conformance_main(&(conformance_target){.transport = "shm", .processes = true, .more = more}, argc, argv);
+    const conformance_target target = {
+        .transport = "shm", .processes = true, .more = more, .more_of_three = more_of_three};
+    return conformance_main(&target, argc, argv);
 }

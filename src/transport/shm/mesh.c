@@ -125,6 +125,14 @@ static void take_pages(cst_mesh *m, int peer, const cst_packet *p, int fd)
         close(drop);
 }
 
+static void note_trouble(cst_mesh *m, int about, coset_status status)
+{
+    if (m->trouble)
+        return;
+    m->trouble = status ? status : COSET_ERR_PEER;
+    m->troubled = about;
+}
+
 static void drain_link(cst_mesh *m, int peer, const cst_mesh_handler *h)
 {
     cst_packet p;
@@ -133,13 +141,17 @@ static void drain_link(cst_mesh *m, int peer, const cst_mesh_handler *h)
     while ((got = cst_packet_receive(m->links[peer].fd, &p, &fd)) == CST_GOT_PACKET) {
         if (p.type == CST_PACKET_PAGES)
             take_pages(m, peer, &p, fd);
-        else if (p.type == CST_PACKET_NOTICE)
-            h->notice(h->self, peer, &p.u.notice);
+        if (p.type != CST_PACKET_NOTICE)
+            continue;
+        if (p.u.notice.kind != COSET_NOTICE_GOODBYE)
+            note_trouble(m, peer, p.u.notice.status);
+        h->notice(h->self, peer, &p.u.notice);
     }
     if (got == CST_GOT_NOTHING)
         return;
     epoll_ctl(m->epoll, EPOLL_CTL_DEL, m->links[peer].fd, NULL);
     m->links[peer].ended = true;
+    note_trouble(m, peer, COSET_ERR_PEER);
     h->ended(h->self, peer, got == CST_GOT_NONSENSE);
 }
 

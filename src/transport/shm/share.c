@@ -29,8 +29,10 @@ static coset_status receive_pages(cst_mesh *mesh, const cst_mesh_handler *h, uin
                                   int *fd, coset_error *why)
 {
     while (mesh->pages < 0 || mesh->pages_number != number) {
-        if (mesh->links[0].ended)
-            return cst_fail(why, COSET_ERR_PEER, 0, "rank 0 went away before it handed out shared memory");
+        /* Rank 0 may know of it already, and not hand out anything any more. */
+        if (mesh->trouble)
+            return cst_fail(why, mesh->trouble, mesh->troubled,
+                            "rank %d went away or gave up while rank 0 handed out shared memory", mesh->troubled);
         if (cst_deadline_passed(deadline))
             return cst_fail(why, COSET_ERR_LATE, 0, "rank 0 did not hand out shared memory");
         cst_mesh_poll(mesh, cst_deadline_left(deadline, 1000), h);
