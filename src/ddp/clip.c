@@ -22,6 +22,20 @@ static coset_status name_culprit(coset_ddp *d, size_t param)
                         coset_dtype_name(d->params.list[param].dtype));
 }
 
+/* Where finite f64 gradients have squares beyond f64: a power of two, so that scaling rounds nothing. All other types are
+ * too small to show beside them. */
+static const double huge_scale = 0x1p-600;
+
+static double huge_energy(const coset_ddp *d)
+{
+    double energy = 0;
+    for (size_t i = 0; i < d->params.count; i++)
+        if (d->params.list[i].dtype == COSET_F64)
+            energy += cst_energy_scaled((const double *)(d->memory + d->layout.offset[i]), d->params.list[i].count,
+                                        huge_scale);
+    return energy;
+}
+
 coset_status coset_ddp_clip(coset_ddp *d, double max_norm, double *total_norm, int *skip)
 {
     if (!d)
@@ -37,7 +51,10 @@ coset_status coset_ddp_clip(coset_ddp *d, double max_norm, double *total_norm, i
         if (nonfinite && bad == CST_NO_PARAM)
             bad = i;
     }
-    double norm = bad == CST_NO_PARAM ? sqrt(energy) : (double)NAN;
+    double scale = bad == CST_NO_PARAM && isinf(energy) ? huge_scale : 1;
+    if (scale < 1)
+        energy = huge_energy(d);
+    double norm = bad == CST_NO_PARAM ? sqrt(energy) / scale : (double)NAN;
     if (total_norm)
         *total_norm = norm;
     if (skip)
@@ -47,6 +64,6 @@ coset_status coset_ddp_clip(coset_ddp *d, double max_norm, double *total_norm, i
     if (norm > max_norm)
         for (size_t i = 0; i < d->params.count; i++)
             cst_scale(d->params.list[i].dtype, d->memory + d->layout.offset[i], d->params.list[i].count,
-                      max_norm / norm);
+                      max_norm * scale / sqrt(energy));
     return COSET_OK;
 }

@@ -17,11 +17,12 @@ static const cst_norm_kernels *kernels(void)
 }
 
 /* The lanes and the tree of norm.h, for f64. */
-static double energy_f64(const double *x, size_t n, size_t *nonfinite)
+static double energy_f64(const double *x, size_t n, double scale, size_t *nonfinite)
 {
     double lane[16] = {0};
     for (size_t i = 0; i < n; i++) {
-        lane[i % 16] += x[i] * x[i];
+        double scaled = x[i] * scale;
+        lane[i % 16] += scaled * scaled;
         *nonfinite += !isfinite(x[i]);
     }
     for (int half = 8; half; half /= 2)
@@ -48,12 +49,18 @@ double cst_energy(coset_dtype dtype, const void *x, size_t n, size_t *nonfinite)
 {
     *nonfinite = 0;
     if (dtype == COSET_F64)
-        return energy_f64(x, n, nonfinite);
+        return energy_f64(x, n, 1, nonfinite);
     if (cst_dtype_is_half(dtype))
         return energy_half(dtype, x, n, nonfinite);
     cst_norm_stats s = kernels()->stats(x, n);
     *nonfinite = s.nonfinite;
     return s.energy;
+}
+
+double cst_energy_scaled(const double *x, size_t n, double scale)
+{
+    size_t nonfinite = 0;
+    return energy_f64(x, n, scale, &nonfinite);
 }
 
 int cst_has_nonfinite(coset_dtype dtype, const void *x, size_t n)
