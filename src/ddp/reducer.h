@@ -25,7 +25,8 @@ struct coset_ddp {
     cst_ddp_settings settings;
     cst_params params;
     cst_buckets layout;
-    char *memory; /* the gradients, from coset_alloc */
+    size_t *order; /* of the parameters, that the layout was made of */
+    char *memory;  /* the gradients, from coset_alloc */
     size_t memory_bytes;
     coset_mean *mean;
     double link_gbps; /* measured, or given; 0 if it was not asked for */

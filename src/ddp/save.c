@@ -75,7 +75,7 @@ coset_status coset_ddp_save(const coset_ddp *d, void *buf, size_t *bytes)
     memcpy(at, &h, sizeof h);
     at += sizeof h;
     for (size_t i = 0; i < n; i++, at += sizeof(uint64_t))
-        memcpy(at, &d->params.list[d->layout.member[i]].id, sizeof(uint64_t));
+        memcpy(at, &d->params.list[d->order[i]].id, sizeof(uint64_t));
     if (d->mean)
         status = coset_mean_save(d->mean, at, &mean_bytes);
     h.hash = hash_of(buf, needed);
