@@ -70,7 +70,7 @@ coset_status cst_ddp_agree_order(coset_ddp *d, size_t *order)
         size_t k = 0;
         for (; k < d->step.nready; k++)
             wire[k] = d->step.order[k];
-        for (size_t i = 0; i < n; i++) /* never ready: at the end, as registered */
+        for (size_t i = n; i-- > 0;) /* never ready (all, on a rank without batches): as backward goes */
             if (!d->step.ready[i])
                 wire[k++] = i;
         status = coset_broadcast(wire, wire, n, COSET_U64, 0, d->comm);

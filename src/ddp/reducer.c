@@ -184,7 +184,8 @@ static coset_status end_step(coset_ddp *d, int joined, int *moved, int *active)
     if (status != COSET_OK)
         return step_failed(d, status);
     d->times.finish_ended = cst_now_ns();
-    fill_report(d);
+    if (a.active)
+        fill_report(d);
     status = judge(d, &a);
     if (status == COSET_OK && !d->rebuilt && !d->settings.keep_order && a.active)
         status = rebuild(d, moved);
