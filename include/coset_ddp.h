@@ -90,8 +90,9 @@ coset_status coset_ddp_ready(coset_ddp *ddp, uint64_t id);
  * = 1 if gradients live elsewhere from now on (buckets were rebuilt in the order in which gradients became ready; once,
  * after the first step; the gradients' values move with them). */
 coset_status coset_ddp_finish(coset_ddp *ddp, int *moved);
-/* Accumulation: with on = 1, ready and finish communicate nothing; gradients add up in the caller's hands. The same on all
- * ranks. ARGUMENT between the first ready of a step and its finish. */
+/* Accumulation: with on = 1, ready and finish communicate nothing; gradients add up in place. What was ready in such a pass
+ * counts in the next finish that communicates, also if no gradient of it came in the last pass. The same on all ranks.
+ * ARGUMENT between the first ready of a step and its finish. */
 coset_status coset_ddp_no_sync(coset_ddp *ddp, int on);
 /* This rank has no more batches: blocks, and takes part in the steps of the others with zero gradients, until every rank has
  * called join. The mean stays a division by the number of all ranks. *steps (may be NULL) = how many. */

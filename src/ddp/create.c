@@ -92,13 +92,14 @@ static coset_status make_parts(coset_ddp *d, coset_error *why)
     size_t *order = reverse_order(n);
     d->order = calloc(n, sizeof *d->order);
     d->nonfinite = calloc(n, 1);
+    d->added = calloc(n, 1);
     d->culprit = calloc(n, sizeof *d->culprit);
     d->worker.times = calloc(n, sizeof *d->worker.times);
     d->worker.spans = calloc(n, sizeof *d->worker.spans);
     d->reported = calloc(n, sizeof *d->reported);
     d->reported_times = calloc(n, sizeof *d->reported_times);
-    int got = order && d->order && d->nonfinite && d->culprit && d->worker.times && d->worker.spans && d->reported &&
-              d->reported_times;
+    int got = order && d->order && d->nonfinite && d->added && d->culprit && d->worker.times && d->worker.spans &&
+              d->reported && d->reported_times;
     coset_status status = got ? cst_step_init(&d->step, n) : COSET_ERR_MEMORY;
     if (status == COSET_OK)
         status = cst_ddp_layout(d, order);
@@ -140,6 +141,7 @@ static void free_parts(coset_ddp *d)
     free(d->reported_times);
     free(d->order);
     free(d->nonfinite);
+    free(d->added);
     free(d->culprit);
     free(d->settings.list);
     pthread_mutex_destroy(&d->lock);

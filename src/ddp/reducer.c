@@ -67,8 +67,12 @@ coset_status coset_ddp_ready(coset_ddp *d, uint64_t id)
     size_t param = cst_params_find(&d->params, id);
     if (param == CST_NO_PARAM)
         return misuse(d, "is not registered", id);
-    if (d->no_sync)
+    if (d->no_sync) {
+        pthread_mutex_lock(&d->lock);
+        d->added[param] = 1;
+        pthread_mutex_unlock(&d->lock);
         return COSET_OK;
+    }
     const coset_param *p = &d->params.list[param];
     /* while the gradient is still in the caches; afterwards nobody could tell who brought a NaN in */
     int bad = cst_has_nonfinite(p->dtype, d->memory + d->layout.offset[param], p->count);
@@ -83,6 +87,14 @@ coset_status coset_ddp_ready(coset_ddp *d, uint64_t id)
         cst_worker_release(&d->worker, d->step.complete);
     pthread_mutex_unlock(&d->lock);
     return fresh ? COSET_OK : misuse(d, "was ready already in this step", id);
+}
+
+/* What earlier passes have written counts, also if the last one added nothing to it. */
+static void ready_what_was_added(coset_ddp *d)
+{
+    for (size_t i = 0; i < d->params.count; i++)
+        if (d->added[i] && !d->step.ready[i])
+            coset_ddp_ready(d, d->params.list[i].id);
 }
 
 /* Gradients that were not ready here count as zero. */
@@ -162,6 +174,7 @@ void cst_ddp_begin_step(coset_ddp *d)
     pthread_mutex_lock(&d->lock);
     d->misuse = COSET_OK;
     memset(d->nonfinite, 0, d->params.count);
+    memset(d->added, 0, d->params.count);
     cst_step_begin(&d->step, &d->layout);
     pthread_mutex_unlock(&d->lock);
     cst_worker_begin(&d->worker);
@@ -198,8 +211,10 @@ coset_status coset_ddp_finish(coset_ddp *d, int *moved)
 {
     int here = 0, active = 1;
     coset_status status = cst_ddp_check(d);
-    if (status == COSET_OK && !d->no_sync)
+    if (status == COSET_OK && !d->no_sync) {
+        ready_what_was_added(d);
         status = end_step(d, 0, &here, &active);
+    }
     if (moved)
         *moved = here;
     return status;

@@ -31,10 +31,11 @@ struct coset_ddp {
     coset_mean *mean;
     double link_gbps; /* measured, or given; 0 if it was not asked for */
     cst_worker worker;
-    pthread_mutex_t lock; /* of step, nonfinite, times.began and why */
+    pthread_mutex_t lock; /* of step, nonfinite, added, times.began and why */
     cst_step_state step;
     unsigned char *nonfinite; /* of each parameter: the gradient brought in here was not finite */
     int *culprit;             /* of each parameter: the first rank whose gradient was not finite; -1 */
+    unsigned char *added;     /* of each parameter: ready in a pass of this step that communicated nothing */
     coset_status misuse;      /* ARGUMENT if ready was called wrongly this step: told to all at finish */
     int no_sync;
     int rebuilt; /* the order of readiness has been taken over */

@@ -571,6 +571,42 @@ static int uneven(coset_comm *c, void *arg)
     return bad;
 }
 
+/* A gradient of an earlier pass counts, also if the pass that communicates adds nothing to it: on rank 1 of parameter 1,
+ * on no rank of parameter 2. */
+static int accumulated(coset_comm *c, void *arg)
+{
+    (void)arg;
+    const coset_param p[3] = {{.id = 0, .count = 1, .dtype = COSET_F32, .ndim = 1},
+                              {.id = 1, .count = 1, .dtype = COSET_F32, .ndim = 1},
+                              {.id = 2, .count = 1, .dtype = COSET_F32, .ndim = 1}};
+    coset_ddp_options o = COSET_DDP_OPTIONS_INIT;
+    coset_ddp *d;
+    o.allow_unused = 1;
+    if (group_want(c, coset_ddp_create(c, &o, p, 3, &d), COSET_OK, "create"))
+        return 1;
+    int bad = 0;
+    for (int step = 0; step < 3 && !bad; step++) { /* the first one rebuilds; the last one has but one pass */
+        for (uint64_t id = 0; id < 3; id++)
+            *(float *)coset_ddp_grad(d, id) = 0;
+        for (int last = step == 2; last < 2; last++) {
+            bad |= group_want(c, coset_ddp_no_sync(d, !last), COSET_OK, "no_sync");
+            for (uint64_t id = 0; id < (last ? 2 - (uint64_t)coset_comm_rank(c) : 3); id++) {
+                *(float *)coset_ddp_grad(d, id) += 2;
+                bad |= group_want(c, coset_ddp_ready(d, id), COSET_OK, "ready");
+            }
+            bad |= group_want(c, coset_ddp_finish(d, NULL), COSET_OK, "finish");
+        }
+        const float want[2][3] = {{4, 3, 2}, {2, 1, 0}};
+        for (uint64_t id = 0; id < 3 && !bad; id++) {
+            float got = *(float *)coset_ddp_grad(d, id);
+            if (got != want[step == 2][id])
+                bad = group_fail(c, "step %d, parameter %d: %g", step, (int)id, (double)got);
+        }
+    }
+    coset_ddp_destroy(d);
+    return bad;
+}
+
 /* Rank 0 has no batch at all: what it has not seen says nothing about the order. */
 static int without_batches(coset_comm *c, void *arg)
 {
@@ -604,7 +640,7 @@ static int without_batches(coset_comm *c, void *arg)
 static int run_uneven(const char *transport)
 {
     group g = GROUP(transport, 4), two = GROUP(transport, 2);
-    return group_run(&g, uneven, NULL) || group_run(&two, without_batches, NULL);
+    return group_run(&g, uneven, NULL) || group_run(&two, without_batches, NULL) || group_run(&two, accumulated, NULL);
 }
 
 static int state(coset_comm *c, void *arg)
