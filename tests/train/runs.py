@@ -146,6 +146,16 @@ def files_are_written(folder):
     assert drawn.lstrip().startswith("<?xml") and drawn.count("<title>none</title>") == 2, "one curve a panel"
 
 
+def half_a_plot_is_a_failure(folder):
+    """gnuplot ends with 0 on a full disk: here one that writes the beginning only."""
+    fake = folder / "gnuplot"
+    fake.write_text("#!/bin/sh\nfile=$(sed -n \"s/^set output '\\(.*\\)'/\\1/p\")\nprintf '<?xml version=\"1.0\"?><svg>' >\"$file\"\n")
+    fake.chmod(0o755)
+    result = run("--steps", "2", "--plot", str(folder / "half.svg"), PATH=f"{folder}:{os.environ['PATH']}")
+    assert result.returncode == 1 and "half.svg" in result.stderr, result.stderr
+    assert (folder / "half.svg").read_text().endswith("<svg>")
+
+
 def bad_input_is_one_line():
     for bad in (["--batch", "1"], ["--budget", "0.1"], ["--codec", "lattice", "--budget", "0.1", "--bits", "3"],
                 ["--size", "tiny"], ["--model", "cnn"], ["--compare", "--codec", "eden"], ["--clip", "0"],
@@ -167,6 +177,7 @@ def main():
     a_killed_rank_is_named_by_all_others()
     with tempfile.TemporaryDirectory() as folder:
         files_are_written(pathlib.Path(folder))
+        half_a_plot_is_a_failure(pathlib.Path(folder))
 
 
 if __name__ == "__main__":

@@ -5,6 +5,8 @@
 
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 
 bool plot_possible(void)
 {
@@ -50,6 +52,25 @@ static void write_panel(FILE *out, const plot_curve *curves, size_t count, int o
     fprintf(out, "\n");
 }
 
+/* gnuplot notices no full disk: whether the end of the picture has come into the file. */
+static bool complete(const char *path)
+{
+    enum { TAIL = 64 };
+    char end[TAIL + 1] = "";
+    struct stat s;
+    if (stat(path, &s))
+        return false;
+    if (!S_ISREG(s.st_mode))
+        return true; /* what has gone through a pipe cannot be looked at */
+    FILE *in = fopen(path, "re");
+    if (!in)
+        return false;
+    fseeko(in, s.st_size < TAIL ? 0 : s.st_size - TAIL, SEEK_SET);
+    end[fread(end, 1, TAIL, in)] = 0;
+    fclose(in);
+    return strstr(end, "</svg>");
+}
+
 int plot_write(const char *command, const char *path, const plot_curve *curves, size_t count)
 {
     signal(SIGPIPE, SIG_IGN); /* a gnuplot that gives up is an exit status, not our end */
@@ -68,7 +89,7 @@ int plot_write(const char *command, const char *path, const plot_curve *curves, 
         write_panel(out, curves, count, 1);
         fprintf(out, "unset multiplot\n");
     }
-    if (out && pclose(out) == 0)
+    if (out && pclose(out) == 0 && complete(path))
         return 0;
     fprintf(stderr, "%s: gnuplot could not write %s\n", command, path);
     return -1;
