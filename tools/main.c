@@ -2,6 +2,7 @@
 /* `coset`: finds the command that the words name, and runs it. */
 #include "command.h"
 #include "common/launch.h"
+#include "common/supervise.h"
 
 #include <coset.h>
 #include <stdio.h>
@@ -68,10 +69,5 @@ int main(int argc, char **argv)
     if (argc < 1)
         return TOOL_USAGE;
     argv[0] = name;
-    int status = dispatch(tool_commands, argc, argv);
-    if (fflush(stdout) || ferror(stdout)) {
-        fprintf(stderr, "coset: standard output cannot be written\n");
-        return status ? status : TOOL_FAILED;
-    }
-    return status;
+    return tool_printed(dispatch(tool_commands, argc, argv));
 }

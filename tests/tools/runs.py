@@ -127,6 +127,13 @@ def ranks_are_asked_for_the_same():
                not result.stdout, line, result)
 
 
+def what_cannot_be_printed_is_a_failure():
+    for transport in ("shm", "threads"):
+        line = f"exec '{COSET}' bench ddp --layers 2 --params 100 --backward-ms 1 --iters 1 --transport {transport} >/dev/full"
+        result = run("sh", "-c", line)
+        expect(result.returncode == 1 and "standard output cannot be written" in result.stderr, line, result)
+
+
 def main():
     bench_is_right_everywhere()
     bench_takes_its_options()
@@ -134,6 +141,7 @@ def main():
     training_gives_the_same_bits()
     a_launcher_is_believed()
     bad_input_is_one_line()
+    what_cannot_be_printed_is_a_failure()
     ranks_are_asked_for_the_same()
     print(f"{len(failures)} failed")
     return 1 if failures else 0

@@ -99,6 +99,14 @@ static void watch(family *f, const sigset_t *signals)
     }
 }
 
+int tool_printed(int status)
+{
+    if (!fflush(stdout) && !ferror(stdout))
+        return status;
+    fprintf(stderr, "coset: standard output cannot be written\n");
+    return status ? status : TOOL_FAILED;
+}
+
 int tool_supervise(const char *command, int count, int (*body)(int index, int count, void *ctx), void *ctx)
 {
     family f = {.command = command, .count = count, .pids = calloc((size_t)count, sizeof(pid_t))};
@@ -119,7 +127,7 @@ int tool_supervise(const char *command, int count, int (*body)(int index, int co
                 _exit(TOOL_FAILED);
             pthread_sigmask(SIG_SETMASK, &before, NULL);
             free(f.pids);
-            exit(body(i, count, ctx));
+            exit(tool_printed(body(i, count, ctx)));
         }
         if (pid < 0) {
             fprintf(stderr, "%s: cannot start process %d of %d: %s\n", command, i, count, strerror(errno));
