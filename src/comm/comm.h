@@ -127,6 +127,9 @@ coset_status cst_comm_start(coset_comm *c, const cst_operation *op, coset_reques
 coset_status cst_comm_queue(coset_comm *c, const cst_operation *op, coset_request **request);
 /* One pass over all that is under way; returns how many operations are left. Does nothing if another thread drives. */
 int cst_comm_drive_once(coset_comm *c);
+/* On a poisoned communicator: ends everything queued, and keeps other threads from driving, until cst_comm_release. */
+void cst_comm_hold(coset_comm *c);
+void cst_comm_release(coset_comm *c);
 /* Ends everything queued with `status`; for destroy. */
 void cst_comm_cancel_all(coset_comm *c, coset_status status);
 /* Inside step functions that must block (alloc, split): waits a little for anything to change. COSET_OK, or the

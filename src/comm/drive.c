@@ -412,11 +412,12 @@ static void rest(coset_comm *c)
         drive_pass(c); /* poisoned: everything ends */
 }
 
+/* Until the driver has left, or `r`, which may be NULL, has ended. */
 static void sleep_for_turn(coset_comm *c, coset_request *r, cst_deadline deadline)
 {
     atomic_fetch_add(&c->queue.sleepers, 1);
     uint32_t seen = cst_bell_read(&c->queue.turn);
-    if (!atomic_load(&r->ended) && driven(c))
+    if (!(r && atomic_load(&r->ended)) && driven(c))
         cst_bell_sleep(&c->queue.turn, seen, cst_deadline_left(deadline, BREATH_MS));
     atomic_fetch_sub(&c->queue.sleepers, 1);
 }
@@ -439,6 +440,20 @@ coset_status cst_request_wait(coset_request *r, cst_deadline deadline)
         leave_driver(c);
     }
     return r->status;
+}
+
+void cst_comm_hold(coset_comm *c)
+{
+    while (!take_driver(c)) {
+        c->transport->ops->wake(c->transport);
+        sleep_for_turn(c, NULL, CST_NEVER);
+    }
+    drive_pass(c);
+}
+
+void cst_comm_release(coset_comm *c)
+{
+    leave_driver(c);
 }
 
 void cst_request_free(coset_request *r)

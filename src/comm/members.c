@@ -247,7 +247,7 @@ static void note_deaths(coset_comm *c, unsigned char *dead)
         dead[e.peer] = 1;
 }
 
-coset_status cst_comm_shrink(coset_comm *c, coset_comm **survivors)
+static coset_status shrink(coset_comm *c, coset_comm **survivors)
 {
     unsigned char *dead = calloc((size_t)c->size, 1);
     if (!dead)
@@ -281,5 +281,13 @@ coset_status cst_comm_shrink(coset_comm *c, coset_comm **survivors)
     if (status == COSET_OK)
         cst_comm_wait_for_writers(c);
     free(dead);
+    return status;
+}
+
+coset_status cst_comm_shrink(coset_comm *c, coset_comm **survivors)
+{
+    cst_comm_hold(c); /* requests may be under way still, and a thread that drives them */
+    coset_status status = shrink(c, survivors);
+    cst_comm_release(c);
     return status;
 }

@@ -329,6 +329,41 @@ static int run_death(const char *transport)
     return bad;
 }
 
+/* ---- survivors regroup while receives are under way, which the progress thread drives ---- */
+
+static int regroup(coset_comm *c, void *arg)
+{
+    enum { N = 100, RECEIVES = 6 };
+    int aborting = *(int *)arg, rank = coset_comm_rank(c), n = 0, bad = 0;
+    static _Thread_local float x[RECEIVES][N];
+    coset_request *r[RECEIVES];
+    while (n < RECEIVES && coset_irecv(x[n], N, COSET_F32, (rank + 1) % coset_comm_size(c), c, &r[n]) == COSET_OK)
+        n++;
+    if (rank == aborting)
+        coset_comm_abort(c, "regroup");
+    else if (n)
+        bad = group_want(c, coset_wait(&r[0], -1), COSET_ERR_ABORTED, "a receive");
+    coset_comm *rest;
+    if (group_want(c, coset_comm_shrink(c, &rest), COSET_OK, "shrink"))
+        return 1;
+    bad |= group_want(rest, coset_barrier(rest), COSET_OK, "barrier of the same ranks again");
+    for (int i = rank != aborting; i < n; i++)
+        bad |= group_want(c, coset_wait(&r[i], 0), COSET_ERR_ABORTED, "a receive after shrinking");
+    coset_comm_destroy(rest);
+    return bad;
+}
+
+static int run_regroup(const char *transport)
+{
+    int bad = 0;
+    for (int turn = 0; turn < 10; turn++) {
+        group g = GROUP(transport, 3);
+        int aborting = turn % 3;
+        bad += group_run(&g, regroup, &aborting);
+    }
+    return bad;
+}
+
 /* ---- a forked child must not disturb its parent, and cannot use the communicator ---- */
 
 static int with_child(coset_comm *c, void *arg)
@@ -500,6 +535,7 @@ static const struct {
     {"abort", run_abort, 0},
     {"self_abort", run_self_abort, 0},
     {"death", run_death, 1},
+    {"regroup", run_regroup, 0},
     {"fork", run_fork, 1},
     {"leave", run_leave, 0},
     {"last", run_last, 0},
