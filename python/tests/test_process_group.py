@@ -24,3 +24,7 @@ def test_the_cases_that_pytorch_has_for_gloo():
     assert done.returncode == 0 and not failed, f"{failed}\n{done.stdout[-1000:]}\n{done.stderr[-3000:]}"
     passed = [name for _, name, result in ended if result == "passed"]
     assert len(passed) >= 90 * ranks, f"{len(passed)} passed"
+
+
+def test_ended_and_begun_again():
+    assert passes("ranks_again.py", 2).count("passed") == 2 * 3

@@ -28,7 +28,7 @@ def flat(tensor: torch.Tensor) -> torch.Tensor:
 
 def direct(tensor: torch.Tensor) -> torch.Tensor:
     """flat() for what only looks at addresses: a contiguous tensor as it is, which costs nothing."""
-    plain = tensor.is_contiguous() and tensor.is_cpu and tensor.layout == torch.strided and not tensor.is_neg()
+    plain = tensor.layout == torch.strided and tensor.is_contiguous() and tensor.is_cpu and not tensor.is_neg()
     return tensor if plain else flat(tensor)
 
 

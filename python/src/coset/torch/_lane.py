@@ -131,6 +131,9 @@ class _Worker:
         while (job := self._jobs.get()) is not None:
             job()
 
+    def is_alive(self) -> bool:
+        return self._thread.is_alive()
+
     def do(self, job: Callable[[], object]) -> None:
         self._jobs.put(job)
 
@@ -173,7 +176,7 @@ class Lane:
             work = Work(result, self._completer, inline)
             self._pending += 1
             if not inline:
-                if self._worker is None:
+                if self._worker is None or not self._worker.is_alive():  # in a forked process no thread of before is
                     self._worker = _Worker("coset-lane", 0)
                 # Under the guard, so that the order in the queue is the order of the calls.
                 self._worker.do(lambda: self._run(work, body))

@@ -35,6 +35,7 @@ class Mail:
         self._threads: set[threading.Thread] = set()
         self._closing = False
         self._abandoned: list[Request] = []
+        self._sending = threading.Lock()
 
     def _run_thread(self, name: str, body: Callable[[], object]) -> None:
         def run() -> None:
@@ -75,7 +76,8 @@ class Mail:
 
     def send(self, data: torch.Tensor, peer: int, tag: int, result: list[torch.Tensor]) -> Work:
         header = torch.tensor([tag, data.numel()], dtype=torch.int64)
-        requests = [self._comm.isend(header, peer), self._comm.isend(data, peer)]
+        with self._sending:  # another thread's header would come before our data
+            requests = [self._comm.isend(header, peer), self._comm.isend(data, peer)]
         work = Work(result)
         self._run_thread("coset-send", lambda: work.run(lambda: [self._finish(r) for r in requests]))
         return work
@@ -114,19 +116,28 @@ class Mail:
                 work.run(lambda: _raise(error))
 
     def _take(self, peer: int, tag: int, count: int) -> None:
+        found = self._asked_for(peer, tag)
+        if found is not None and found[0].numel() == count:
+            found[1].run(lambda: self._receive(found[0], peer))
+            return
+        if found is not None:
+            found[1].run(lambda: _deliver(self._receive(torch.empty(count, dtype=torch.uint8), peer), found[0]))
+            return
+        message = self._receive(torch.empty(count, dtype=torch.uint8), peer)
+        late = self._asked_for(peer, tag, message)
+        if late is not None:
+            late[1].run(lambda: _deliver(message, late[0]))
+
+    def _asked_for(self, peer: int, tag: int, message: torch.Tensor | None = None) -> tuple[torch.Tensor, Work] | None:
+        """Who has waited longest for such a message; the message, if there is one, is put aside where nobody does."""
         with self._guard:
             found = next((w for w in self._wanted[peer] if w[0] == tag), None)
             if found is not None:
                 self._wanted[peer].remove(found)
-        if found is not None and found[1].numel() == count:
-            found[2].run(lambda: self._receive(found[1], peer))
-            return
-        message = self._receive(torch.empty(count, dtype=torch.uint8), peer)
-        if found is not None:
-            found[2].run(lambda: _deliver(message, found[1]))
-            return
-        with self._guard:
-            self._aside[peer].append((tag, message))
+                return found[1:]
+            if message is not None:
+                self._aside[peer].append((tag, message))
+            return None
 
 
 def _raise(error: BaseException) -> None:

@@ -16,6 +16,7 @@ from typing import Any
 import torch.distributed as dist
 
 from ..errors import AbortedError, CommunicatorError, Error, LateError, MismatchError, PeerError
+from ._store import life
 
 _SLICE = timedelta(seconds=0.5)
 # After a broken link: how long the others have to say that they live.
@@ -42,7 +43,8 @@ class Watch:
     def __init__(self, group: dist.ProcessGroup) -> None:
         self._ranks = dist.get_process_group_ranks(group)
         self._rank = self._ranks[dist.get_rank(group)]
-        self._store = _store(group)
+        store = _store(group)
+        self._store = dist.PrefixStore(str(life(store, self._rank)), store)
         self._said = False
         self._quitting = False
         self.started = 0

@@ -24,6 +24,9 @@ from ._reduce import in_rank_order, native
 from ._store import store_allgather
 
 
+_LATEST = 86400.0  # the library's limit; some give years, for ever
+
+
 def _only(tensors: Sequence[Any]) -> Any:
     if len(tensors) != 1:
         raise ArgumentError(f"{len(tensors)} tensors: expected one for this process")
@@ -49,7 +52,7 @@ class ProcessGroup(dist.ProcessGroup):
         self._store = store
         self._name = self._description = ""
         self._comm = Comm.from_callback(rank, size, store_allgather(store, rank, size),
-                                        Options(late=max(timeout.total_seconds(), 0.001)))
+                                        Options(late=min(max(timeout.total_seconds(), 0.001), _LATEST)))
         self._lane = Lane(partial(_tell, self._comm))
         self._mail = Mail(self._comm)
         self._second: Comm | None = None
