@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Run by torchrun: lattice_hook over the backend named by the first argument. Not collected by pytest."""
 import copy
+import os
 import sys
 
 import torch
@@ -395,6 +396,89 @@ def case_plain_is_the_exact_mean() -> None:
         assert torch.allclose(p.grad, q.grad, rtol=0, atol=1e-6 * float(q.grad.abs().max()))
     assert_identical(*gradients(model))
     assert state.report()["exact_elements"] == sum(p.numel() for p in model.parameters())
+
+
+def case_half_precision_needs_room_for_the_mean_only() -> None:
+    """Not for the sum, which is more than 65504: in codes, exact, and plain."""
+    for plain in (False, True):
+        state = LatticeState(objective="time")
+        state._trial.plain = plain
+        parameters = [torch.nn.Parameter(torch.zeros(*shape, dtype=torch.float16)) for shape in ((64, 64), (64,), (512, 512))]
+        for parameter in parameters:
+            parameter.grad = torch.full_like(parameter, 40000)
+        state.average(parameters)
+        assert all((p.grad == 40000).all() for p in parameters), plain
+
+
+def case_one_state_for_one_model_after_another() -> None:
+    """Some ranks have freed the last model's memory, in which the next may lie."""
+    state, kept = LatticeState(objective="bits"), []
+    for _ in range(4):
+        model = mlp()
+        ddp = DistributedDataParallel(model, bucket_cap_mb=0.05)
+        ddp.register_comm_hook(state, lattice_hook)
+        for step in range(2):
+            loss_of(ddp, batch(step)).backward()
+        assert_identical(*gradients(model))
+        if RANK:
+            kept.append(model)
+        del model, ddp
+
+
+def case_one_state_for_two_models_at_once() -> None:
+    state, models = LatticeState(objective="bits"), []
+    for _ in range(2):
+        models.append(DistributedDataParallel(mlp(), bucket_cap_mb=0.05))
+        models[-1].register_comm_hook(state, lattice_hook)
+    for step in range(3):
+        (loss_of(models[0], batch(step)) + loss_of(models[1], batch(step + 10))).backward()
+    for ddp in models:
+        assert_identical(*gradients(ddp.module))
+
+
+def case_sparse_gradients_are_refused() -> None:
+    words = torch.nn.Embedding(100, 64, sparse=True)
+    state = LatticeState(objective="bits")
+    ddp = DistributedDataParallel(copy.deepcopy(words))
+    ddp.register_comm_hook(LatticeState(objective="bits"), lattice_hook)
+    averager = Averager(words.parameters(), state)
+    for step in (lambda: ddp(torch.arange(5)).sum().backward(),
+                 lambda: (words(torch.arange(5)).sum().backward(), averager.wait())):
+        try:
+            step()
+        except RuntimeError as error:
+            assert "sparse tensors" in str(error), error
+        else:
+            raise AssertionError("a sparse gradient was taken")
+
+
+def case_forked_processes_are_refused() -> None:
+    """They have no dispatcher: an error, not a wait for ever."""
+    model, state = mlp(), LatticeState(objective="bits")
+    child = os.fork()
+    if child == 0:
+        try:
+            state.average(model.parameters())
+        except RuntimeError as error:
+            os._exit(7 if "forked" in str(error) else 1)
+        os._exit(2)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+    state.average(model.parameters())
+
+
+def case_closed_within_a_step() -> None:
+    """What is under way gets an error."""
+    state, parameter = LatticeState(objective="bits"), torch.nn.Parameter(torch.zeros(64, 64))
+    parameter.grad = torch.ones(64, 64)
+    bucket = state._submit(parameter, [(parameter, parameter.grad)], False)
+    state.close()
+    assert bucket.future.done()
+    try:
+        bucket.future.wait()
+    except RuntimeError as error:
+        assert "closed within a step" in str(error), error
+    else:
+        raise AssertionError("half a step was taken for a whole one")
 
 
 def case_wrong_options() -> None:

@@ -13,6 +13,7 @@ DDP's own collectives are on another group. A rank that fails or leaves ends the
 """
 # Annotations must be objects, not strings: DistributedDataParallel checks those of the hook.
 import atexit
+import itertools
 import logging
 import queue
 import statistics
@@ -27,7 +28,8 @@ import torch
 import torch.distributed as dist
 
 from .._mean import Mean, MeanOptions
-from ..errors import ArgumentError, MismatchError, UnsupportedError
+from ..errors import AbortedError, ArgumentError, MismatchError, UnsupportedError
+from ._bytes import dense
 from ._engine import Engine, own_group
 from ._parts import Bucket, Part, cut
 from ._watch import Watch
@@ -113,6 +115,7 @@ class LatticeState:
         self._min_elements, self._cuda_staging = min_elements, cuda_staging
         self._trial = _Trial() if objective == "time" else None
         self._by_address: dict[int, tuple[weakref.ref[torch.Tensor], int]] = {}
+        self._numbers = itertools.count(1)
         self._lock = threading.Lock()
         self._totals: dict[str, float] = {}
         self._steps = 0
@@ -131,7 +134,7 @@ class LatticeState:
         known = self._by_address.get(id(parameter))
         if known is not None and known[0]() is parameter:
             return known[1]
-        number = len(self._by_address) + 1
+        number = next(self._numbers)  # not by how many are known: where memory is used again is each rank's own affair
         self._by_address[id(parameter)] = (weakref.ref(parameter), number)
         return number
 
@@ -144,6 +147,9 @@ class LatticeState:
         try:
             if self._closed:
                 raise ArgumentError("the LatticeState has been closed")
+            if not self._thread.is_alive():
+                raise UnsupportedError("a LatticeState works in the process that made it, not in one that was forked from it")
+            dense(result)  # DDP's bucket of a sparse gradient
             for part in cut(bucket, *self._sorted(pairs), last, self._engine.size):
                 self._jobs.put(part)
         except BaseException as error:  # noqa: BLE001 - DDP goes on only after futures that fail
@@ -160,7 +166,7 @@ class LatticeState:
         spans, exact = [], []
         for parameter, gradient in pairs:
             number = self._id(parameter)
-            flat = _flat(gradient)
+            flat = _flat(dense(gradient))
             if parameter.dim() < 2 or parameter.numel() < self._min_elements or gradient.dtype not in _FLOATS or flat is None:
                 exact.append(gradient)
             else:
@@ -176,10 +182,12 @@ class LatticeState:
                 if piece.numel() < _IN_PLACE:
                     part.exact.append(piece)
                 else:
+                    self._divide(piece, True)
                     part.plain.append((piece, self._engine.all_reduce(piece)))
             part.spans = []
         if part.exact:
             part.small = torch.cat([g.reshape(-1) for g in part.exact])
+            self._divide(part.small, True)
             part.small_wait = self._engine.all_reduce(part.small)
         if part.spans:
             part.round = self._mean.begin([(number, g, g) for number, g in part.spans])
@@ -204,11 +212,11 @@ class LatticeState:
             pass
         for piece, wait in part.plain:
             wait()
-            piece /= self._engine.size
+            self._divide(piece, False)
             self._add({"exact_elements": piece.numel()})
         if part.small is not None and part.small_wait is not None:
             part.small_wait()
-            part.small /= self._engine.size
+            self._divide(part.small, False)
             offset = 0
             for gradient in part.exact:
                 gradient.copy_(part.small[offset:offset + gradient.numel()].view(gradient.shape))
@@ -220,6 +228,11 @@ class LatticeState:
             said = self._trial.step_ended(self._agree)
             if said and self._mean.rank == 0:
                 _log.warning(said)
+
+    def _divide(self, tensor: torch.Tensor, before: bool) -> None:
+        """By the number of ranks, after the sum; half precision, whose sums overflow, before it, as DDP does."""
+        if before == (tensor.dtype == torch.float16):
+            tensor /= self._engine.size
 
     def _agree(self, numbers: list[float]) -> list[float]:
         """The maximum over ranks."""
@@ -240,11 +253,7 @@ class LatticeState:
         """The end of this state: tells the other ranks, and everyone here who waits."""
         self._error = error
         self._engine.stop(error)
-        for part in parts:
-            if part.round is not None:
-                part.round.abandon()
-                part.round = None
-            part.bucket.fail(error)
+        _drop(parts, error)
 
     # -- for users -----------------------------------------------------------------------------------------------
 
@@ -298,6 +307,15 @@ class LatticeState:
             self._jobs.put(None)
 
 
+def _drop(parts: Iterable[Part], error: BaseException) -> None:
+    """Those of an exchange that does not come to its end."""
+    for part in parts:
+        if part.round is not None:
+            part.round.abandon()
+            part.round = None
+        part.bucket.fail(error)
+
+
 def _dispatch(owner: weakref.ref[LatticeState], jobs: _Jobs, watch: Watch) -> None:
     """The dispatcher's thread; holds the state only while there is work, so that it can be collected."""
     underway: list[Part] = []
@@ -317,6 +335,7 @@ def _dispatch(owner: weakref.ref[LatticeState], jobs: _Jobs, watch: Watch) -> No
             underway = []
         del state, job
     watch.left()
+    _drop(underway, AbortedError("the LatticeState was closed within a step"))
     _dispatchers.pop(threading.current_thread(), None)
 
 
