@@ -4,6 +4,7 @@
  * optimizer. Every rank holds the same bits, so each takes the norm by itself and no rank needs to be asked. The sum goes
  * over parameters in the order of registration: it depends on no bucket.
  */
+#include "cpu/fpmode.h"
 #include "ddp/inspect.h"
 #include "ddp/reducer.h"
 
@@ -36,12 +37,8 @@ static double huge_energy(const coset_ddp *d)
     return energy;
 }
 
-coset_status coset_ddp_clip(coset_ddp *d, double max_norm, double *total_norm, int *skip)
+static coset_status clip(coset_ddp *d, double max_norm, double *total_norm, int *skip)
 {
-    if (!d)
-        return COSET_ERR_ARGUMENT;
-    if (!(max_norm > 0))
-        return cst_ddp_fail(d, COSET_ERR_ARGUMENT, "coset_ddp_clip: max_norm is %g; it must be above zero", max_norm);
     double energy = 0;
     size_t bad = CST_NO_PARAM;
     for (size_t i = 0; i < d->params.count; i++) {
@@ -66,4 +63,16 @@ coset_status coset_ddp_clip(coset_ddp *d, double max_norm, double *total_norm, i
             cst_scale(d->params.list[i].dtype, d->memory + d->layout.offset[i], d->params.list[i].count,
                       max_norm * scale / sqrt(energy));
     return COSET_OK;
+}
+
+coset_status coset_ddp_clip(coset_ddp *d, double max_norm, double *total_norm, int *skip)
+{
+    if (!d)
+        return COSET_ERR_ARGUMENT;
+    if (!(max_norm > 0))
+        return cst_ddp_fail(d, COSET_ERR_ARGUMENT, "coset_ddp_clip: max_norm is %g; it must be above zero", max_norm);
+    cst_fpmode saved = cst_fpmode_enter(); /* whatever the caller's thread does with denormals: the same bits */
+    coset_status status = clip(d, max_norm, total_norm, skip);
+    cst_fpmode_leave(saved);
+    return status;
 }

@@ -3,6 +3,7 @@
 
 #include "base/dtype.h"
 #include "cpu/cpu.h"
+#include "cpu/fpmode.h"
 #include "kernels/convert/convert.h"
 #include "kernels/norm/norm.h"
 
@@ -66,7 +67,9 @@ double cst_energy_scaled(const double *x, size_t n, double scale)
 int cst_has_nonfinite(coset_dtype dtype, const void *x, size_t n)
 {
     size_t nonfinite;
+    cst_fpmode saved = cst_fpmode_enter();
     cst_energy(dtype, x, n, &nonfinite);
+    cst_fpmode_leave(saved);
     return nonfinite > 0;
 }
 

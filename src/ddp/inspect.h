@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking at gradients of any float type. Fixed lanes: the same bits on every processor. */
+/* Looking at gradients of any float type. Fixed lanes: the same bits on every processor, in the mode of cpu/fpmode.h, which
+ * callers of all but cst_has_nonfinite set. */
 #ifndef CST_DDP_INSPECT_H
 #define CST_DDP_INSPECT_H
 #include <coset.h>

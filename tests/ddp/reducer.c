@@ -7,6 +7,7 @@
 #include "kernels/convert/convert.h"
 
 #include <coset_ddp.h>
+#include <fenv.h>
 #include <math.h>
 #include <pthread.h>
 #include <signal.h>
@@ -530,10 +531,44 @@ static int clip_huge(coset_comm *c, void *arg)
     return bad;
 }
 
+/* Callers whose threads round otherwise get the same bits. */
+static int clip_in_any_mode(coset_comm *c, void *arg)
+{
+    (void)arg;
+    enum { N = 1000 };
+    static const coset_dtype dtypes[] = {COSET_F32, COSET_F64, COSET_BF16};
+    static const double most[] = {2.3, 2.2, 2.1};
+    coset_param p[3];
+    coset_ddp *d;
+    for (size_t k = 0; k < 3; k++)
+        p[k] = (coset_param){.id = k, .count = N, .dtype = dtypes[k], .ndim = 1};
+    if (group_want(c, coset_ddp_create(c, NULL, p, 3, &d), COSET_OK, "create"))
+        return 1;
+    int bad = 0;
+    for (size_t k = 0; k < 3; k++) {
+        write_grad(d, p, k, 0, 0);
+        bad |= group_want(c, coset_ddp_ready(d, k), COSET_OK, "ready");
+    }
+    bad |= group_want(c, coset_ddp_finish(d, NULL), COSET_OK, "finish");
+    double norm;
+    fesetround(coset_comm_rank(c) ? FE_UPWARD : FE_TONEAREST);
+    for (int i = 0; i < 3; i++)
+        bad |= group_want(c, coset_ddp_clip(d, most[i], &norm, NULL), COSET_OK, "clip");
+    fesetround(FE_TONEAREST);
+    uint64_t hash = hash_of(0, &norm, sizeof norm), all[2];
+    for (size_t k = 0; k < 3; k++)
+        hash = hash_of(hash, coset_ddp_grad(d, k), N * coset_dtype_size(dtypes[k]));
+    bad = bad || group_want(c, coset_allgather(&hash, all, 1, COSET_U64, c), COSET_OK, "allgather");
+    if (!bad && all[0] != all[1])
+        bad = group_fail(c, "a caller that rounds upward gets other bits");
+    coset_ddp_destroy(d);
+    return bad;
+}
+
 static int run_clip(const char *transport)
 {
-    group g = GROUP(transport, 4);
-    return group_run(&g, clip, NULL) || group_run(&g, clip_huge, NULL);
+    group g = GROUP(transport, 4), two = GROUP(transport, 2);
+    return group_run(&two, clip_in_any_mode, NULL) || group_run(&g, clip, NULL) || group_run(&g, clip_huge, NULL);
 }
 
 /* Rank r has 3 + r batches, then joins. */
