@@ -148,28 +148,42 @@ static void free_parts(coset_ddp *d)
     free(d);
 }
 
-/* The compressed mean, unless the planner finds that the link is quicker than its codes. */
-static coset_status make_mean(coset_ddp *d, const coset_mean_options *given, coset_error *why)
+/* ARGUMENT: coset_mean_create would not take them. Told before the ranks meet, so that the others hear of it. */
+static coset_status settle_mean(const coset_mean_options *given, const coset_comm *comm, coset_mean_options *o,
+                                coset_error *why)
 {
-    coset_mean_options o = COSET_MEAN_OPTIONS_INIT;
+    const coset_mean_options fresh = COSET_MEAN_OPTIONS_INIT;
+    coset_mean *trial = NULL;
+    *o = fresh;
     if (given->struct_size < sizeof given->struct_size || given->struct_size > 4096)
         return cst_fail(why, COSET_ERR_ARGUMENT, -1, "mean->struct_size is not set: use COSET_MEAN_OPTIONS_INIT");
-    memcpy(&o, given, given->struct_size < sizeof o ? given->struct_size : sizeof o);
-    o.struct_size = sizeof o;
+    memcpy(o, given, given->struct_size < sizeof *o ? given->struct_size : sizeof *o);
+    o->struct_size = sizeof *o;
+    coset_status status = coset_mean_create(coset_comm_rank(comm), coset_comm_size(comm), o, &trial, why);
+    coset_mean_destroy(trial);
+    return status;
+}
+
+/* The compressed mean, unless the planner finds that the link is quicker than its codes. */
+static coset_status make_mean(coset_ddp *d, coset_mean_options o, coset_error *why)
+{
     int pays;
     coset_status status = cst_link_settle(d->comm, &o, &pays);
     if (status != COSET_OK)
         return cst_fail(why, status, -1, "measuring the link: %s", coset_strerror(status));
     d->link_gbps = o.link_gbps;
     d->settings.compress = pays;
-    /* made all the same: it is what checks the options */
+    /* made all the same: a state may be loaded that compresses */
     return coset_mean_create(coset_comm_rank(d->comm), coset_comm_size(d->comm), &o, &d->mean, why);
 }
 
 static coset_status build(coset_ddp *d, coset_comm *comm, const coset_ddp_options *options, const coset_param *params,
                           size_t nparams, coset_error *why)
 {
+    coset_mean_options mean;
     coset_status status = settle(&d->settings, options, why);
+    if (status == COSET_OK && d->settings.compress)
+        status = settle_mean(options->mean, comm, &mean, why);
     if (status == COSET_OK)
         status = cst_params_copy(&d->params, params, nparams, why);
     /* every rank must come to the collective calls below, or the others would wait */
@@ -182,7 +196,7 @@ static coset_status build(coset_ddp *d, coset_comm *comm, const coset_ddp_option
     if (status == COSET_OK)
         status = agreed;
     if (status == COSET_OK && d->settings.compress)
-        status = make_mean(d, options->mean, why);
+        status = make_mean(d, mean, why);
     if (status == COSET_OK)
         status = make_parts(d, why);
     if (status == COSET_OK)

@@ -425,8 +425,9 @@ static int disagree(coset_comm *c, void *arg)
                                        "option bucket_bytes is 26214400 on rank 0, 12345 on rank 1",
                                        "option mean is NULL on rank 0 and given on rank 1",
                                        "option caps",
-                                       "two parameters have the id"};
-    const coset_mean_options mean = COSET_MEAN_OPTIONS_INIT;
+                                       "two parameters have the id",
+                                       "codec \"pigeon\""};
+    coset_mean_options mean = COSET_MEAN_OPTIONS_INIT;
     const size_t cap = 4096;
     coset_param p[PARAMS];
     coset_ddp *d = NULL;
@@ -438,8 +439,10 @@ static int disagree(coset_comm *c, void *arg)
         p[6].dtype = COSET_F64;
     if (odd && variant == 3)
         o.bucket_bytes = 12345;
-    if (odd && variant == 4)
+    if ((odd && variant == 4) || variant == 7)
         o.mean = &mean;
+    if (odd && variant == 7)
+        mean.codec = "pigeon";
     if (odd && variant == 5) {
         o.caps = &cap;
         o.ncaps = 1;
@@ -447,7 +450,7 @@ static int disagree(coset_comm *c, void *arg)
     if (odd && variant == 6) /* a mistake of one rank: the others hear of it */
         p[6].id = p[7].id;
     size_t n = odd && variant == 2 ? PARAMS - 1 : PARAMS;
-    coset_status expected = odd && variant == 6 ? COSET_ERR_ARGUMENT : COSET_ERR_MISMATCH;
+    coset_status expected = odd && variant >= 6 ? COSET_ERR_ARGUMENT : COSET_ERR_MISMATCH;
     if (group_want(c, coset_ddp_create(c, &o, p, n, &d), expected, "create with different lists"))
         return 1;
     coset_error e = COSET_ERROR_INIT;
@@ -461,7 +464,7 @@ static int disagree(coset_comm *c, void *arg)
 static int run_disagree(const char *transport)
 {
     int bad = 0;
-    for (int variant = 0; variant < 7; variant++) {
+    for (int variant = 0; variant < 8; variant++) {
         group g = GROUP(transport, 3);
         int failed = group_run(&g, disagree, &variant);
         if (failed)
