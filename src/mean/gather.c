@@ -44,12 +44,13 @@ int cst_step_unit(uint32_t step)
     return e >= low && e <= high ? 0 : e + digits;
 }
 
-/* One unit for all: large enough for the largest, so that what is lost in f32 is nothing beside it. */
+/* One unit for all: large enough for the largest that is not zero, so that what is lost in f32 is nothing beside it. */
 static void choose_unit(cst_gathering *t)
 {
-    const cst_block *b = &t->l->shared->layout->blocks[t->block];
-    int own = t->l->vector->exponents[b->span], unit = own;
-    bool usual = own == 0;
+    const cst_own_block *own = &t->l->vector->own[t->block];
+    const int none = -3000;
+    int unit = own->kind == CST_BLOCK_USUAL ? own->exponent : none;
+    bool usual = own->exponent == 0;
     for (int u = 0; u < t->l->shared->options.rules.ranks; u++) {
         const cst_part *base = u == t->l->rank ? NULL : cst_gather_base(t, u);
         if (!base || base->desc.step == 0)
@@ -59,7 +60,7 @@ static void choose_unit(cst_gathering *t)
         e = (int)(base->desc.step >> 10) - 2048 + 12;
         unit = e > unit ? e : unit;
     }
-    t->g->unit = usual ? 0 : unit;
+    t->g->unit = usual || unit == none ? 0 : unit;
 }
 
 void cst_gather_note(cst_gathering *t, int sender, cst_block_desc d)
@@ -148,6 +149,11 @@ static bool decode_integers(cst_gathering *t, int sender, float *out, bool *cert
 bool cst_gather_refine(cst_gathering *t, int sender, float *out, double *wide)
 {
     const cst_part *r = t->heard[sender].refine;
+    const double least = 0x1p-120; /* what a finer step adds, f32 cannot hold beside the other ranks' values */
+    if (cst_step_value(r->desc.step, t->g->unit) < least) {
+        cst_gather_note(t, sender, r->desc);
+        return true;
+    }
     float zero[CST_BLOCK] = {0}, rest[CST_BLOCK];
     uint8_t classes[CST_BLOCK_UNITS];
     memset(classes, r->desc.class, sizeof classes);
@@ -171,9 +177,8 @@ static unsigned bits_wanted(const cst_gathering *t, const cst_part *base, double
 {
     const unsigned usual = 4;
     const cst_group *g = &t->l->shared->groups[t->l->shared->group_of[t->block]];
-    const cst_block *b = &t->l->shared->layout->blocks[t->block];
-    int own_unit = t->l->vector->exponents[b->span];
-    double own = cst_scale2(t->l->vector->own[t->block].energy, 2 * (own_unit - t->g->unit));
+    const cst_own_block *block = &t->l->vector->own[t->block];
+    double own = cst_scale2(block->energy, 2 * (block->exponent - t->g->unit));
     double tracked = cst_scale2((t->plan->s2 + t->plan->r2) * cst_group_error(g), 2 * (g->unit - t->g->unit));
     if (own > 0.5 * tracked)
         return usual;
@@ -242,11 +247,10 @@ int cst_gather_turn(cst_gathering *t, int turn)
 const float *cst_gather_own(const cst_gathering *t, float *room)
 {
     const cst_vector *v = t->l->vector;
-    int exponent = v->exponents[t->l->shared->layout->blocks[t->block].span];
     const float *own = cst_vector_rotated(v, t->block, room);
-    if (exponent == t->g->unit)
+    float scale = (float)cst_vector_scale(v, t->block, t->g->unit);
+    if (scale == 1)
         return own;
-    float scale = (float)cst_scale2(1, exponent - t->g->unit);
     for (uint32_t i = 0; i < t->n; i++)
         room[i] = own[i] * scale;
     return room;

@@ -94,7 +94,7 @@ bool cst_sums_decode(coset_round *round, uint32_t index, const float *own, float
     const uint64_t *word = s->word_sums + 1 + (size_t)CST_SUMS_CHECK_WORDS * index;
     cst_checksum want = {{word[0], word[1]}};
     cst_sum_block g = cst_sums_geometry(round, index, k->unit);
-    float scale = (float)cst_scale2(k->a, cst_sums_own_unit(round, index) - k->unit);
+    float scale = (float)(k->a * cst_vector_scale(&round->vector, index, k->unit));
     int32_t points[CST_BLOCK];
     cst_checksum got = cst_sums_kernels(round)->decode(&g, s->code_sums + k->at, n, own, scale, mean, points);
     if (cst_checksum_equal(got, want))
@@ -112,7 +112,7 @@ uint64_t cst_sums_vote(coset_round *round, uint32_t index, const float *own, con
     const cst_norm_kernels *norm = round->mean->tools->norm;
     const cst_block *b = &round->layout.blocks[index];
     cst_sums_block *k = &cst_sums_of(round)->blocks[index];
-    float scale = (float)cst_scale2(1, cst_sums_own_unit(round, index) - k->unit);
+    float scale = (float)cst_vector_scale(&round->vector, index, k->unit);
     double distance2 = norm->distance2(own, scale, mean, b->n) / (cst_rotation_energy(b->n) * b->count);
     k->energy = norm->dot(mean, mean, b->n);
     return (uint64_t)fmin(distance2 / k->error * CST_SUMS_VOTE_SCALE, vote_limit);

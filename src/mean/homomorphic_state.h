@@ -76,7 +76,7 @@ static inline uint8_t cst_sums_code(const coset_round *round)
 
 static inline int cst_sums_own_unit(const coset_round *round, uint32_t index)
 {
-    return round->vector.exponents[round->layout.blocks[index].span];
+    return round->vector.own[index].exponent;
 }
 
 /* ---- homomorphic_block.c ---- */

@@ -54,17 +54,21 @@ static void mean_of_doubles(const cst_gathered *g, uint32_t n, int ranks, double
     }
 }
 
-static void measure_doubles(const cst_owner *o, cst_block_now *b, const double *mean, uint32_t n, double factor)
+/* Values are 2^scale times what the block's unit makes them. */
+static void measure_doubles(const cst_owner *o, cst_block_now *b, const double *mean, uint32_t n, double factor,
+                            int scale)
 {
     int ranks = o->listen.shared->options.rules.ranks;
     double spread = 0, energy = 0;
     for (int u = 0; u < ranks; u++)
         for (uint32_t i = 0; i < n; i++) {
-            double d = b->g->w[(size_t)u * n + i] - mean[i];
+            double d = cst_scale2(b->g->w[(size_t)u * n + i] - mean[i], -scale);
             spread += d * d;
         }
-    for (uint32_t i = 0; i < n; i++)
-        energy += mean[i] * mean[i];
+    for (uint32_t i = 0; i < n; i++) {
+        double x = cst_scale2(mean[i], -scale);
+        energy += x * x;
+    }
     measure(b, spread, energy, factor, ranks);
 }
 
@@ -73,7 +77,7 @@ static void measure_doubles(const cst_owner *o, cst_block_now *b, const double *
 static void measure_same(const cst_owner *o, cst_block_now *b)
 {
     const cst_vector *v = o->listen.vector;
-    b->r2 = cst_in_unit(v->own[b->g->block].energy, v->exponents[b->layout->span], b->g->unit);
+    b->r2 = cst_in_unit(v->own[b->g->block].energy, v->own[b->g->block].exponent, b->g->unit);
     b->measured = true;
 }
 
@@ -121,11 +125,11 @@ void cst_measure(const cst_owner *o, cst_block_now *b, double *mean)
         mean_of_doubles(b->g, count, ranks, mean);
         if (!all_finite(b->g->w, (size_t)count * (size_t)ranks))
             return;
-        measure_doubles(o, b, mean, count, 1);
+        measure_doubles(o, b, mean, count, 1, b->g->unit); /* elements, as they are */
         mark_different(b, ranks);
     } else if (b->g->wide) {
         mean_of_doubles(b->g, n, ranks, mean);
-        measure_doubles(o, b, mean, n, cst_rotation_energy(n));
+        measure_doubles(o, b, mean, n, cst_rotation_energy(n), 0);
     } else {
         measure_floats(o, b);
     }

@@ -22,7 +22,7 @@ static cst_checksum receive_modulo(const receiving *t, float *value)
     uint8_t classes[CST_BLOCK_UNITS];
     cst_classes_read(t->part->classes, t->part->desc.class, b->n, classes);
     cst_lattice_block geometry = cst_block_geometry(r->tools, &t->id, t->part->desc);
-    float scale = (float)cst_scale2(t->a2, r->vector->exponents[b->span] - t->id.exponent);
+    float scale = (float)(t->a2 * cst_vector_scale(r->vector, t->block, t->id.exponent));
     return cst_block_kernels(r->tools, t->part->desc.code)
         ->decode(&geometry, t->part->payload, classes, cst_vector_rotated(r->vector, t->block, value), scale, value,
                  NULL);

@@ -113,8 +113,8 @@ static coset_status prepare(coset_round *round, const coset_span *spans)
     if (!status)
         status = cut_tensors(round);
     if (!status && mean->size > 1 && mean->protocol->blocks)
-        status = cst_vector_load(&round->vector, mean->tools, &mean->pace, &round->layout, round->spans, round->nspans,
-                                 round->roots, round->dtype);
+        status = cst_vector_load(&round->vector, mean->tools, &mean->pace, &round->layout, round->spans, round->roots,
+                                 round->dtype);
     if (!status && mean->size > 1)
         status = mean->protocol->begin(round);
     if (status && mean->error.status != status)

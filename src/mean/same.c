@@ -49,7 +49,7 @@ bool cst_same_points(const cst_vector *v, uint32_t block, const cst_block_id *id
     _Alignas(64) float room[CST_BLOCK];
     int32_t points[CST_BLOCK];
     cst_block_id own = *id;
-    own.exponent = v->exponents[v->layout->blocks[block].span];
+    own.exponent = v->own[block].exponent;
     const float *x = cst_vector_rotated(v, block, room);
     cst_lattice_block geometry = cst_block_geometry(v->tools, &own, part->desc);
     return cst_checksum_equal(cst_block_kernels(v->tools, code)->quantise(&geometry, x, points), part->check);

@@ -34,7 +34,7 @@ void cst_sender_free(cst_sender *s)
 cst_block_id cst_sender_block(const cst_sender *s, uint32_t block, uint32_t phase)
 {
     const cst_block *b = &s->shared->layout->blocks[block];
-    return (cst_block_id){s->roots[b->span], b->index, (uint32_t)s->rank, phase, b->n, s->vector->exponents[b->span]};
+    return (cst_block_id){s->roots[b->span], b->index, (uint32_t)s->rank, phase, b->n, s->vector->own[block].exponent};
 }
 
 /* ---- payloads ---- */
@@ -129,7 +129,7 @@ static double entropy_bits(const cst_sender *s, uint32_t first, uint32_t end, do
         if (s->desc[b].code != CST_CODE_ENTROPY)
             continue;
         const cst_block *block = &s->shared->layout->blocks[b];
-        double step = cst_step_value(s->desc[b].step, s->vector->exponents[block->span]);
+        double step = cst_step_value(s->desc[b].step, s->vector->own[b].exponent);
         double share = (double)block->count / block->n * cst_rotation_energy(block->n);
         bits += block->n * cst_model_bits(s->vector->own[b].energy * share / (step * step));
         *coords += block->n;
@@ -159,7 +159,7 @@ static void fit_steps(const cst_sender *s, uint32_t first, uint32_t end, size_t 
     for (uint32_t b = first; b < end; b++) {
         if (s->desc[b].code != CST_CODE_ENTROPY)
             continue;
-        int unit = s->vector->exponents[s->shared->layout->blocks[b].span];
+        int unit = s->vector->own[b].exponent;
         s->desc[b] = cst_sender_entropy(s, b, cst_step_value(s->desc[b].step, unit) * factor);
     }
 }

@@ -15,8 +15,7 @@ static const double tolerance = 1.12;
 
 static double own_energy(const cst_sender *s, uint32_t block, int unit)
 {
-    const cst_block *b = &s->shared->layout->blocks[block];
-    return cst_scale2(s->vector->own[block].energy, 2 * (s->vector->exponents[b->span] - unit));
+    return cst_scale2(s->vector->own[block].energy, 2 * (s->vector->own[block].exponent - unit));
 }
 
 double cst_sender_gain(const cst_sender *s, const cst_group *g)
@@ -49,13 +48,12 @@ static float largest_in_steps(const cst_sender *s, uint32_t block, double step)
 static double own_step(const cst_sender *s, uint32_t block, double relative, double d, int unit)
 {
     const cst_block *b = &s->shared->layout->blocks[block];
-    return cst_scale2(relative * sqrt(d * cst_rotation_energy(b->n)), unit - s->vector->exponents[b->span]);
+    return cst_scale2(relative * sqrt(d * cst_rotation_energy(b->n)), unit - s->vector->own[block].exponent);
 }
 
 static cst_block_desc with_step(const cst_sender *s, uint32_t block, uint8_t code, unsigned class, double step)
 {
-    const cst_block *b = &s->shared->layout->blocks[block];
-    return (cst_block_desc){code, (uint8_t) class, cst_step_index(step, s->vector->exponents[b->span])};
+    return (cst_block_desc){code, (uint8_t) class, cst_step_index(step, s->vector->own[block].exponent)};
 }
 
 /* Variance of the rotated block in steps: its model. */
@@ -138,8 +136,7 @@ cst_block_desc cst_sender_choose(const cst_sender *s, uint32_t block, int owner)
         p->up.code == CST_CODE_ENTROPY
             ? cst_sender_entropy(s, block, own_step(s, block, p->up.step, cst_group_error(g) * gain, g->unit))
             : modulo_code(s, block, position, gain);
-    const cst_block *b = &s->shared->layout->blocks[block];
-    double step = cst_step_value(d.step, s->vector->exponents[b->span]);
+    double step = cst_step_value(d.step, s->vector->own[block].exponent);
     float limit = d.code == CST_CODE_E8 ? CST_E8_LIMIT : CST_Z_LIMIT;
     return largest_in_steps(s, block, step) < below * limit ? d : wide_code(s, block, gain);
 }

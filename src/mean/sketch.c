@@ -108,6 +108,18 @@ static cst_frame_header filled(cst_frame_header h, cst_frame_kind kind, int send
     return h;
 }
 
+/* One for all blocks of a run: that of the largest. */
+static int exponent_of(const cst_sketch *s, const cst_sketch_run *run)
+{
+    const int none = -3000;
+    int most = none;
+    for (uint32_t b = run->first; b < run->end; b++) {
+        const cst_own_block *own = &s->vector->own[b];
+        most = own->kind == CST_BLOCK_USUAL && own->exponent > most ? own->exponent : most;
+    }
+    return most == none ? 0 : most;
+}
+
 void cst_sketch_write(const cst_sketch *s, int owner, cst_frame_header header, uint8_t *frame)
 {
     memset(frame, 0, s->up_bytes);
@@ -117,13 +129,15 @@ void cst_sketch_write(const cst_sketch *s, int owner, cst_frame_header header, u
         const cst_sketch_run *run = &s->runs[i];
         if (run->owner != owner)
             continue;
-        cst_put(&w, (uint16_t)s->vector->exponents[s->layout->blocks[run->first].span], 2);
+        int exponent = exponent_of(s, run);
+        cst_put(&w, (uint16_t)exponent, 2);
         for (uint32_t b = run->first; b < run->end; b++) {
             float room[CST_BLOCK];
             const float *x = cst_vector_rotated(s->vector, b, room);
             bool finite = s->vector->own[b].kind != CST_BLOCK_EXACT;
+            float scale = (float)cst_vector_scale(s->vector, b, exponent);
             for (uint32_t k = 0; k < samples_of(s, run); k++)
-                put_float(&w, finite ? x[k] : NAN);
+                put_float(&w, finite ? x[k] * scale : NAN);
         }
     }
     header = filled(header, CST_FRAME_SKETCH, s->rank, owner);
@@ -171,7 +185,7 @@ static double better_energy(const cst_sketch *s, const cst_sketch_run *run, cons
     for (uint32_t b = run->first; b < run->end; b++) {
         const cst_block *block = &s->layout->blocks[b];
         coords += block->count;
-        own += block->count * cst_scale2(s->vector->own[b].energy, 2 * (s->vector->exponents[block->span] - p->unit));
+        own += block->count * cst_scale2(s->vector->own[b].energy, 2 * (s->vector->own[b].exponent - p->unit));
     }
     own /= coords;
     double doubt = 4 * sqrt(2 / p->samples);

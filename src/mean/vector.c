@@ -145,65 +145,43 @@ static bool measure_plain(cst_vector *v, uint32_t block)
         x = room;
     }
     double energy = v->tools->norm->dot(x, x, b->count);
-    v->own[block] = (cst_own_block){energy / b->count, CST_BLOCK_USUAL};
+    v->own[block] = (cst_own_block){energy / b->count, 0, CST_BLOCK_USUAL};
     return energy >= safe_energy_low && energy <= safe_energy_high;
 }
 
-/* Classifies one block; returns its largest magnitude. */
-static double measure_block(cst_vector *v, uint32_t block, int exponent)
+/* Any block: what it is, and its scale. */
+static void measure_block(cst_vector *v, uint32_t block)
 {
     const cst_block *b = &v->layout->blocks[block];
     const uint8_t *in = cst_vector_elements(v, block);
     double largest;
     cst_norm_stats stats = block_stats(v, in, b->count, &largest);
     cst_own_block *own = &v->own[block];
-    own->kind = stats.nonfinite ? CST_BLOCK_EXACT : largest == 0 ? CST_BLOCK_ZERO : CST_BLOCK_USUAL;
-    own->energy = 0;
-    if (own->kind == CST_BLOCK_USUAL) {
-        float scaled[CST_BLOCK];
-        if (exponent != 0) {
-            load_floats(v, in, b, exponent, scaled);
-            stats = v->tools->norm->stats(scaled, b->count);
-        }
-        own->energy = stats.energy / b->count;
-    }
-    return own->kind == CST_BLOCK_EXACT ? 0 : largest;
-}
-
-/* Blocks first .. end of one span: again with another scale if the largest magnitude asks for it. */
-static void measure_span(cst_vector *v, uint32_t span, uint32_t first, uint32_t end)
-{
-    double largest = 0;
-    v->exponents[span] = 0;
-    for (uint32_t b = first; b < end; b++) {
-        cst_pace_block(v->pace);
-        double m = measure_plain(v, b) ? 1 : measure_block(v, b, 0);
-        largest = m > largest ? m : largest;
-    }
-    int e = cst_exponent(largest);
-    if (largest == 0 || (e >= -SAFE_EXPONENT && e <= SAFE_EXPONENT))
+    *own = (cst_own_block){.kind = stats.nonfinite ? CST_BLOCK_EXACT : largest == 0 ? CST_BLOCK_ZERO : CST_BLOCK_USUAL};
+    if (own->kind != CST_BLOCK_USUAL)
         return;
-    v->exponents[span] = e;
-    for (uint32_t b = first; b < end; b++)
-        measure_block(v, b, e);
+    int e = cst_exponent(largest);
+    if (e < -SAFE_EXPONENT || e > SAFE_EXPONENT) {
+        float scaled[CST_BLOCK];
+        own->exponent = e;
+        load_floats(v, in, b, e, scaled);
+        stats = v->tools->norm->stats(scaled, b->count);
+    }
+    own->energy = stats.energy / b->count;
 }
 
 coset_status cst_vector_load(cst_vector *v, const cst_tools *tools, cst_pace *pace, const cst_layout *layout,
-                             const coset_span *spans, size_t nspans, const cst_stream_root *roots, coset_dtype dtype)
+                             const coset_span *spans, const cst_stream_root *roots, coset_dtype dtype)
 {
     *v = (cst_vector){.tools = tools, .pace = pace, .layout = layout, .spans = spans, .roots = roots, .dtype = dtype};
-    v->exponents = calloc(nspans ? nspans : 1, sizeof *v->exponents);
     v->own = calloc(layout->nblocks ? layout->nblocks : 1, sizeof *v->own);
-    if (!v->exponents || !v->own) {
-        cst_vector_free(v);
+    if (!v->own)
         return COSET_ERR_MEMORY;
-    }
-    cst_fpmode mode = cst_fpmode_enter(); /* denormals count: a tensor may consist of them */
-    for (uint32_t b = 0, end; b < layout->nblocks; b = end) {
-        uint32_t span = layout->blocks[b].span;
-        for (end = b; end < layout->nblocks && layout->blocks[end].span == span;)
-            end++;
-        measure_span(v, span, b, end);
+    cst_fpmode mode = cst_fpmode_enter(); /* denormals count: a block may consist of them */
+    for (uint32_t b = 0; b < layout->nblocks; b++) {
+        cst_pace_block(v->pace);
+        if (!measure_plain(v, b))
+            measure_block(v, b);
     }
     cst_fpmode_leave(mode);
     return COSET_OK;
@@ -218,14 +196,13 @@ const float *cst_vector_rotated(const cst_vector *v, uint32_t block, float *room
         return room;
     }
     cst_fpmode mode = cst_fpmode_enter();
-    rotate_into(v, block, v->exponents[b->span], room);
+    rotate_into(v, block, v->own[block].exponent, room);
     cst_fpmode_leave(mode);
     return room;
 }
 
 void cst_vector_free(cst_vector *v)
 {
-    free(v->exponents);
     free(v->own);
     *v = (cst_vector){0};
 }

@@ -2,9 +2,9 @@
 /*
  * A rank's own vector in a call: measured once, scaled and rotated block by block when asked for, and written back.
  *
- * A tensor whose largest magnitude is far from 1 is scaled by a power of two, so that f32 sums neither overflow (FLT_MAX)
- * nor lose denormals; the exponent is this rank's own business. Blocks with NaN or Inf are set apart here, before
- * anything is rounded.
+ * A block whose largest magnitude is far from 1 is scaled by a power of two, so that f32 sums neither overflow (FLT_MAX)
+ * nor lose denormals, whatever its neighbours are like; the exponent is this rank's own business. Blocks with NaN or Inf
+ * are set apart here, before anything is rounded.
  *
  * Rotated coordinates of a block of n are sqrt(cst_rotation_energy(n)) times orthogonal ones; energies here are those of
  * the original coordinates, per coordinate.
@@ -12,6 +12,7 @@
 #ifndef CST_MEAN_VECTOR_H
 #define CST_MEAN_VECTOR_H
 #include "codec/block.h"
+#include "codec/portable.h"
 #include "mean/layout.h"
 #include "mean/pace.h"
 
@@ -22,7 +23,8 @@ typedef enum {
 } cst_block_kind;
 
 typedef struct {
-    double energy; /* per coordinate, in units of 2^(2 exponent of its span) */
+    double energy; /* per coordinate, in units of 2^(2 exponent) */
+    int exponent;  /* 0 if it is not usual */
     uint8_t kind;  /* cst_block_kind */
 } cst_own_block;
 
@@ -33,17 +35,22 @@ typedef struct {
     const coset_span *spans;
     const cst_stream_root *roots; /* per span */
     coset_dtype dtype;
-    int *exponents;     /* per span */
     cst_own_block *own; /* per block */
 } cst_vector;
 
 /* Measures all of it. It is not kept rotated: rotating a block again costs less than writing it to memory and reading it
  * back. tools, pace, layout, spans and roots stay the caller's. MEMORY. */
 coset_status cst_vector_load(cst_vector *v, const cst_tools *tools, cst_pace *pace, const cst_layout *layout,
-                             const coset_span *spans, size_t nspans, const cst_stream_root *roots, coset_dtype dtype);
+                             const coset_span *spans, const cst_stream_root *roots, coset_dtype dtype);
 void cst_vector_free(cst_vector *v);
 /* A block's n rotated values, in units of 2^exponent (zeros if it is not usual), into `room`, which is returned. */
 const float *cst_vector_rotated(const cst_vector *v, uint32_t block, float *room);
+/* What brings these values into units of 2^exponent; 0 where they are zeros. */
+static inline double cst_vector_scale(const cst_vector *v, uint32_t block, int exponent)
+{
+    const cst_own_block *own = &v->own[block];
+    return own->kind == CST_BLOCK_USUAL ? cst_scale2(1, own->exponent - exponent) : 0;
+}
 
 /* Rotation signs of a block. */
 void cst_block_signs(const cst_vector *v, uint32_t block, uint32_t signs[CST_SIGN_WORDS]);

@@ -144,6 +144,55 @@ static void tiny_and_huge(void **state)
     }
 }
 
+/* A block keeps its scale whatever its neighbours are like: one that has sunk to denormals, or that lies beside one near the
+ * largest number, must neither end the call nor come out as zeros. */
+static void neighbours_of_other_magnitudes(void **state)
+{
+    (void)state;
+    const struct {
+        double loud, quiet;
+    } cases[] = {{1, 1e-30}, {1, 1e-38}, {1, 1e-42}, {FLT_MAX / 8, 1}, {FLT_MAX / 8, 1e-41}};
+    for (unsigned c = 0; c < 2 * sizeof cases / sizeof *cases; c++) {
+        field *f = make(3, 4 * 4096);
+        double loud = cases[c / 2].loud, quiet = cases[c / 2].quiet, error = 0, spread = 0;
+        for (int call = 0; call < 3; call++) { /* the first one's step is that of the whole tensor */
+            field_fill_part(f, FIELD_GAUSS, 0, loud, 0, 4096);
+            field_fill_part(f, FIELD_GAUSS, 3 * quiet, quiet, 4096, 3 * 4096);
+            for (int r = 0; c % 2 && r < 2; r++) /* one rank alone has anything there */
+                memset(f->x[r] + 4096, 0, 3 * 4096 * sizeof(float));
+            field_result r = average(f, "neighbours");
+            assert_true(isfinite(r.mse));
+        }
+        for (size_t i = 2 * 4096; i < f->dim; i++) {
+            double off = ((double)f->out[i] - exact_mean(f, i)) / quiet;
+            error += off * off;
+            for (int r = 0; r < 3; r++)
+                spread += pow((f->x[r][i] - exact_mean(f, i)) / quiet, 2) / 2;
+        }
+        /* multiples of 1.4e-45 of 1e-42: rounding adds 6e-8 */
+        printf("%g beside %g: excess %.4f\n", quiet, loud, error / (spread / 3));
+        assert_true(error < 0.06 * spread / 3);
+        field_free(f);
+    }
+}
+
+/* What a tensor's exact first call has told of it holds at any scale. */
+static void small_tensors_at_any_scale(void **state)
+{
+    (void)state;
+    const double scales[] = {1, 1e-20, 1e20, 1e-37};
+    for (unsigned c = 0; c < sizeof scales / sizeof *scales; c++) {
+        field *f = make(2, 512);
+        for (int call = 0; call < 2; call++) {
+            field_fill(f, FIELD_GAUSS, 10 * scales[c], scales[c]);
+            field_result r = average(f, "small tensor");
+            assert_true(fabs(r.report.spread2 / r.spread2 - 1) < 0.05);
+            assert_int_equal(r.report.transfers, 2);
+        }
+        field_free(f);
+    }
+}
+
 static void far_mean_small_spread(void **state)
 {
     (void)state;
@@ -221,6 +270,8 @@ int main(void)
         cmocka_unit_test(all_ranks_equal),
         cmocka_unit_test(zeros_stay_zero),
         cmocka_unit_test(tiny_and_huge),
+        cmocka_unit_test(neighbours_of_other_magnitudes),
+        cmocka_unit_test(small_tensors_at_any_scale),
         cmocka_unit_test(far_mean_small_spread),
         cmocka_unit_test(any_length),
         cmocka_unit_test(nan_and_infinity_arrive),
