@@ -89,18 +89,21 @@ static coset_status schedule_step(coset_comm *c, cst_operation *op)
 
 /* ---- shared memory ---- */
 
-/* While peers' private memory is touched, its owner must be able to see it (cst_comm_wait_for_writers). */
-static int touch_begin(coset_comm *c)
+/* While peers' private memory is touched, its owner must be able to see it (cst_comm_wait_for_writers). IN_PROGRESS: one is
+ * leaving, and the reason will be heard. */
+static coset_status touch_begin(coset_comm *c, cst_operation *op)
 {
     if (!(c->caps.flags & (COSET_CAN_MAP_ANY | COSET_CAN_GET_PUT)))
-        return 1;
+        return COSET_OK;
     cst_flag *busy = &c->control[c->rank]->busy;
     cst_flag_post(&busy->word, cst_flag_value(&busy->word) + 1);
     atomic_thread_fence(memory_order_seq_cst);
     for (int r = 0; r < c->size; r++)
-        if (cst_flag_value(&c->control[r]->leaving.word))
-            return 0;
-    return 1;
+        if (cst_flag_value(&c->control[r]->leaving.word)) {
+            op->wait = (cst_wait){NULL, 0, r, 0};
+            return COSET_IN_PROGRESS;
+        }
+    return COSET_OK;
 }
 
 static void touch_end(coset_comm *c)
@@ -119,7 +122,9 @@ static coset_status leave(coset_comm *c, cst_operation *op)
 
 static coset_status direct(coset_comm *c, cst_operation *op)
 {
-    coset_status status = touch_begin(c) ? cst_direct_work(c, op) : COSET_ERR_ABORTED;
+    coset_status status = touch_begin(c, op);
+    if (status == COSET_OK)
+        status = cst_direct_work(c, op);
     touch_end(c);
     return status == COSET_OK ? leave(c, op) : status;
 }
@@ -127,7 +132,9 @@ static coset_status direct(coset_comm *c, cst_operation *op)
 static coset_status bulk(coset_comm *c, cst_operation *op)
 {
     if (cst_bulk_by_copying(c, op)) {
-        coset_status status = touch_begin(c) ? cst_bulk_copy_work(c, op) : COSET_ERR_ABORTED;
+        coset_status status = touch_begin(c, op);
+        if (status == COSET_OK)
+            status = cst_bulk_copy_work(c, op);
         touch_end(c);
         return status == COSET_OK ? leave(c, op) : status;
     }

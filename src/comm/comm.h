@@ -130,8 +130,8 @@ int cst_comm_drive_once(coset_comm *c);
 /* On a poisoned communicator: ends everything queued, and keeps other threads from driving, until cst_comm_release. */
 void cst_comm_hold(coset_comm *c);
 void cst_comm_release(coset_comm *c);
-/* Ends everything queued with `status`; for destroy. */
-void cst_comm_cancel_all(coset_comm *c, coset_status status);
+/* Ends everything queued with `status`; for destroy. Returns whether there was anything. */
+int cst_comm_cancel_all(coset_comm *c, coset_status status);
 /* Inside step functions that must block (alloc, split): waits a little for anything to change. COSET_OK, or the
  * poison's status. */
 coset_status cst_comm_breathe(coset_comm *c);

@@ -279,8 +279,8 @@ void cst_comm_destroy(coset_comm *c)
 {
     if (c->fork_generation != cst_fork_generation())
         return; /* a forked child: the parent's threads and connections are not its own to end */
-    cst_comm_cancel_all(c, COSET_ERR_ABORTED);
-    if (cst_poison_status(&c->poison) != COSET_OK)
+    int ended = cst_comm_cancel_all(c, COSET_ERR_ABORTED);
+    if (ended || cst_poison_status(&c->poison) != COSET_OK)
         cst_comm_wait_for_writers(c);
     cst_nodes_free(&c->nodes); /* first: their ranks may still wait in them */
     c->transport->ops->destroy(c->transport);

@@ -487,8 +487,9 @@ static void *progress_main(void *arg)
     return NULL;
 }
 
-void cst_comm_cancel_all(coset_comm *c, coset_status status)
+int cst_comm_cancel_all(coset_comm *c, coset_status status)
 {
+    int some = queued(c) > 0;
     if (c->progress.running) {
         atomic_store(&c->progress.stop, 1);
         cst_bell_ring(&c->progress.bell);
@@ -497,10 +498,11 @@ void cst_comm_cancel_all(coset_comm *c, coset_status status)
         c->progress.running = 0;
     }
     if (!take_driver(c))
-        return; /* a caller still drives: destroying under it is the user's error, but nothing is freed twice */
+        return some; /* a caller still drives: destroying under it is the user's error, but nothing is freed twice */
     drive_pairwise(c, status);
     drive_collectives(c, status);
     while (c->queue.requests)
         drop_request(c->queue.requests);
     leave_driver(c);
+    return some;
 }

@@ -58,7 +58,7 @@ typedef struct {
     cst_entry_slot slot[2];
     cst_flag done;
     cst_flag busy;    /* odd while this rank touches the private memory of others */
-    cst_flag leaving; /* 1: this rank has been poisoned and its memory is out of bounds */
+    cst_flag leaving; /* 1: this rank has failed or given up, and its memory is out of bounds */
     cst_flag given;   /* pieces that this rank has laid out for the others (coll/bulk_stage.c) */
     cst_flag reduced; /* pieces of its own share that it has summed */
     uint8_t data[];   /* cst_slot_room for each of the two slots */
