@@ -161,7 +161,7 @@ def bad_input_is_one_line():
                 ["--size", "tiny"], ["--model", "cnn"], ["--compare", "--codec", "eden"], ["--clip", "0"],
                 ["--local-steps", "4", "--clip", "1"], ["--accumulate", "1000"],
                 ["--codec", "nothing"], ["--codec", "eden", "--bits", "20"],
-                ["--compare", "--bits", "20"]):
+                ["--compare", "--bits", "20"], ["--plot", "|true"]):
         result = run(*bad)
         assert result.returncode == 2 and result.stderr.count("\n") == 1 and not result.stdout, (bad, result)
 

@@ -78,8 +78,9 @@ static void check(const train_settings *s, const char *command)
         tool_bad_input(command, "--trace is of one run: leave out --compare");
     if (s->local_steps > 1 && s->clip > 0)
         tool_bad_input(command, "--clip is of averaged gradients, which local SGD has not: leave one of them out");
-    if (s->plot && strpbrk(s->plot, "'\n\\"))
-        tool_bad_input(command, "--plot: a file name without quotes, backslashes and line ends, please");
+    if (s->plot && (strpbrk(s->plot, "'\n\\") || *s->plot == '|')) /* gnuplot would run what follows a bar */
+        tool_bad_input(command,
+                       "--plot: a file name without quotes, backslashes, line ends and a bar in front, please");
 }
 
 void settings_parse(train_settings *s, int argc, char **argv)
