@@ -326,6 +326,22 @@ static void accumulation_is_a_larger_batch(void **state)
     m->ops->destroy(m);
 }
 
+/* A weight that is a number in one copy only is no rounding. */
+static void differences_see_what_is_no_number(void **state)
+{
+    (void)state;
+    float x[] = {1, -4, NAN, INFINITY}, y[] = {1.5f, -4, NAN, INFINITY};
+    learner a = {.total = 4, .weights = x}, b = {.total = 4, .weights = y};
+    double largest;
+    assert_true(learner_difference(&a, &b, &largest) == 0.5 && largest == 4);
+    const float others[] = {NAN, INFINITY, -INFINITY};
+    for (size_t i = 0; i < 3; i++) {
+        y[0] = others[i];
+        assert_true(isinf(learner_difference(&a, &b, &largest)) && largest == 4);
+        assert_true(isinf(learner_difference(&b, &a, &largest)));
+    }
+}
+
 static void sgd_follows_its_formula(void **state)
 {
     (void)state;
@@ -371,6 +387,7 @@ int main(void)
         cmocka_unit_test(the_transformer_learns),
         cmocka_unit_test(training_learns_and_repeats_bit_for_bit),
         cmocka_unit_test(accumulation_is_a_larger_batch),
+        cmocka_unit_test(differences_see_what_is_no_number),
         cmocka_unit_test(sgd_follows_its_formula),
         cmocka_unit_test(adamw_follows_its_formula),
     };

@@ -6,7 +6,6 @@
 #include "common/stats.h"
 
 #include <inttypes.h>
-#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -198,10 +197,7 @@ static int verify(job *j, job_result *out)
         return out_of_memory(j->rank);
     int status = train_run(&alone, &plan, 0, j->rank->size - 1, j->rank->size, &hooks);
     tool_progress_end(&bar);
-    for (size_t i = 0; i < alone.total; i++) {
-        out->difference = fmax(out->difference, fabs((double)alone.weights[i] - (double)j->learner.weights[i]));
-        out->largest = fmax(out->largest, fabs((double)alone.weights[i]));
-    }
+    out->difference = learner_difference(&alone, &j->learner, &out->largest);
     out->verified = true;
     learner_free(&alone);
     return status ? out_of_memory(j->rank) : TOOL_OK;

@@ -3,6 +3,7 @@
 
 #include "common/stats.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -64,6 +65,22 @@ uint64_t learner_hash(const learner *l)
     for (size_t i = 0; i < l->total * sizeof(float); i++)
         hash = (hash ^ bytes[i]) * prime;
     return hash;
+}
+
+double learner_difference(const learner *a, const learner *b, double *largest)
+{
+    double difference = 0;
+    *largest = 0;
+    for (size_t i = 0; i < a->total; i++) {
+        double x = (double)a->weights[i], y = (double)b->weights[i];
+        if (isfinite(x))
+            *largest = fmax(*largest, fabs(x));
+        if (isfinite(x) && isfinite(y))
+            difference = fmax(difference, fabs(x - y));
+        else if (x != y && !(isnan(x) && isnan(y)))
+            difference = INFINITY;
+    }
+    return difference;
 }
 
 /* Several ranks' parts of the data; `sum` where there is more than one: their gradients, added up. */

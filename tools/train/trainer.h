@@ -41,6 +41,10 @@ size_t model_total(const model *m);
 /* FNV-1a (64 bits) of the weights' bytes: equal weights, equal hash. */
 uint64_t learner_hash(const learner *l);
 
+/* The largest difference between the weights of two copies: infinite where one has a number and the other has none.
+ * *largest: of a's weights. */
+double learner_difference(const learner *a, const learner *b, double *largest);
+
 /* One step of this rank. Times are tool_now(). */
 typedef struct {
     size_t step, steps, samples; /* samples: of this rank */
