@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { RANKS = 3, DEAD_MS = 200 };
+enum { RANKS = 3, DEAD_MS = 500 };
 static struct {
     cst_watch *watch;
     int far[RANKS];
@@ -113,8 +113,8 @@ static coset_notice heard_by(int r)
 static void silence_is_death_and_others_are_told(void **state)
 {
     (void)state;
-    start(DEAD_MS);
     uint64_t before = cst_now_ns();
+    start(DEAD_MS);
     expect_death(1u << 2, 1, COSET_ERR_PEER, "nothing has been heard");
     assert_true(cst_now_ns() - before >= DEAD_MS * 1000000ull);
     assert_int_equal(cst_watch_fate(t.watch, 2), CST_LIVES);

@@ -255,7 +255,7 @@ void test_death_alloc(rank_env *e)
     dying_oob d;
     coset_error why = COSET_ERROR_INIT;
     void *ptr = NULL;
-    e->config.late_ms = 500;
+    e->config.late_ms = 2000; /* creation has to be through in this time, too */
     rank_create(e);
     if (!(e->ops->caps(e->t)->flags & COSET_CAN_MAP)) {
         rank_destroy(e);
