@@ -185,7 +185,7 @@ coset_status coset_comm_create_threads(int size, const coset_comm_options *optio
  * *sub = NULL. The two are independent: each is destroyed, in any order. Errors as of any collective, and MEMORY, SYSTEM. */
 coset_status coset_comm_split(coset_comm *comm, int color, int key, coset_comm **sub);
 /* The ranks that still live, after COSET_ERR_PEER or an abort; collective among them; blocks until they agree
- * (bounded by dead_ms). Old ranks keep their order. Poisoned `comm` must still be destroyed. */
+ * (a survivor that does not come is late after late_ms). Old ranks keep their order. Poisoned `comm` must still be destroyed. */
 coset_status coset_comm_shrink(coset_comm *comm, coset_comm **survivors);
 /* Makes every pending and later operation on every rank return COSET_ERR_ABORTED. Local, never blocks, any thread. */
 coset_status coset_comm_abort(coset_comm *comm, const char *why);

@@ -197,6 +197,7 @@ typedef struct {
     uint32_t round;
     cst_deadline deadline;
     const unsigned char *dead; /* not NULL: an exchange among survivors of a poisoned communicator (shrink) */
+    bool all_who_live;         /* an exchange with a dead member fails when the others have had their part in it */
 } cst_members;
 coset_oob cst_members_oob(cst_members *m);
 /* The out-of-band primitive among all ranks, for the operation under way. */

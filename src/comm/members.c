@@ -29,18 +29,21 @@ static void prepare(transfer *t, const cst_members *m, int index, const coset_en
                          .status = COSET_OK};
 }
 
+/* The first failure ends it, unless all who live are to be heard: else a rank that meets a dead one would be a round
+ * ahead of those that still wait for it. */
 static coset_status settle(cst_members *m, transfer *transfers, int count)
 {
     coset_comm *c = m->comm;
     for (;;) {
         int open = 0;
+        coset_status failed = COSET_OK;
         for (int i = 0; i < count; i++) {
-            open += transfers[i].msg.status == COSET_IN_PROGRESS;
-            if (transfers[i].msg.status != COSET_OK && transfers[i].msg.status != COSET_IN_PROGRESS)
-                return transfers[i].msg.status;
+            coset_status one = transfers[i].msg.status;
+            open += one == COSET_IN_PROGRESS;
+            failed = one == COSET_IN_PROGRESS || failed ? failed : one;
         }
-        if (!open)
-            return COSET_OK;
+        if (!open || (failed && !m->all_who_live))
+            return failed;
         coset_status status = cst_comm_breathe(c);
         if (status != COSET_OK && !m->dead)
             return status;
@@ -62,19 +65,16 @@ static coset_status allgather(void *ctx, const void *send, void *recv, size_t by
     cst_call regroup = {.kind = CST_SPLIT};
     /* part of the operation under way, whose record all its messages carry; a regrouping after a failure has its own */
     coset_entry entry = m->dead ? cst_entry_make(&regroup, m->op) : m->comm->current;
-    coset_status status = COSET_OK;
-    for (int i = 0; i < m->size && status == COSET_OK; i++) {
+    for (int i = 0; i < m->size; i++) {
         if (i == m->rank)
             continue;
         transfer *in = &transfers[2 * i], *out = in + 1;
         prepare(in, m, i, &entry, (char *)recv + (size_t)i * bytes, bytes);
         prepare(out, m, i, &entry, send, bytes);
-        status = ops->irecv(m->comm->transport, &in->msg);
-        if (status == COSET_OK)
-            status = ops->isend(m->comm->transport, &out->msg);
+        if (ops->irecv(m->comm->transport, &in->msg) == COSET_OK)
+            ops->isend(m->comm->transport, &out->msg); /* what is refused has its status as well */
     }
-    if (status == COSET_OK)
-        status = settle(m, transfers, count);
+    coset_status status = settle(m, transfers, count);
     for (int i = 0; i < count; i++)
         if (transfers[i].msg.status == COSET_IN_PROGRESS)
             ops->cancel(m->comm->transport, &transfers[i].msg);
@@ -221,8 +221,10 @@ static coset_status exchange_dead(coset_comm *c, unsigned char *dead, uint64_t a
                      .size = count,
                      .rank = index_of(alive, count, c->rank),
                      .op = SHRINK_OP + attempt,
-                     .dead = dead};
-    coset_status status = allgather(&m, dead, views, n, c->settings.dead_ms);
+                     .dead = dead,
+                     .all_who_live = true};
+    /* at first they may be at work still; then all are here */
+    coset_status status = allgather(&m, dead, views, n, attempt ? c->settings.dead_ms : c->settings.late_ms);
     *changed = status != COSET_OK;
     for (int i = 0; i < count && status == COSET_OK; i++)
         for (size_t r = 0; r < n; r++)
@@ -259,7 +261,7 @@ static coset_status shrink(coset_comm *c, coset_comm **survivors)
     for (; changed && attempt <= (uint64_t)c->size + 1; attempt++) {
         note_deaths(c, dead);
         status = exchange_dead(c, dead, attempt, &changed);
-        if (status == COSET_ERR_MEMORY)
+        if (status == COSET_ERR_MEMORY || status == COSET_ERR_LATE)
             break;
     }
     if (status == COSET_OK && !changed) {

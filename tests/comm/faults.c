@@ -364,6 +364,35 @@ static int run_regroup(const char *transport)
     return bad;
 }
 
+/* ---- survivors wait for one that is at work still, longer than a silent host may be silent ---- */
+
+static int regroup_late(coset_comm *c, void *arg)
+{
+    int dead_ms = *(int *)arg;
+    if (group_want(c, coset_barrier(c), COSET_OK, "barrier"))
+        return 1;
+    if (coset_comm_rank(c) == 1)
+        raise(SIGKILL);
+    if (coset_comm_rank(c) == 2)
+        poll(NULL, 0, 5 * dead_ms / 2);
+    coset_comm *rest;
+    while (coset_barrier(c) == COSET_OK)
+        continue;
+    if (group_want(c, coset_comm_shrink(c, &rest), COSET_OK, "shrink"))
+        return 1;
+    int bad = coset_comm_size(rest) != 3 ? group_fail(c, "%d survivors", coset_comm_size(rest)) : 0;
+    coset_comm_destroy(rest);
+    return bad;
+}
+
+static int run_late_survivor(const char *transport)
+{
+    group g = GROUP(transport, 4);
+    int dead_ms = g.options.dead_ms = 1000;
+    g.expect_dead = 1;
+    return group_run(&g, regroup_late, &dead_ms);
+}
+
 /* ---- a forked child must not disturb its parent, and cannot use the communicator ---- */
 
 static int with_child(coset_comm *c, void *arg)
@@ -536,6 +565,7 @@ static const struct {
     {"self_abort", run_self_abort, 0},
     {"death", run_death, 1},
     {"regroup", run_regroup, 0},
+    {"late_survivor", run_late_survivor, 1},
     {"fork", run_fork, 1},
     {"leave", run_leave, 0},
     {"last", run_last, 0},
