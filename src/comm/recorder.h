@@ -4,6 +4,7 @@
 #define CST_COMM_RECORDER_H
 #include "comm/call.h"
 
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -21,12 +22,13 @@ typedef struct {
 
 typedef struct {
     cst_record ring[CST_RECORDS];
-    uint64_t written;
+    _Atomic uint64_t written;
 } cst_recorder;
 
 /* A record for an operation that begins. Called by the driver of the communicator only. */
 cst_record *cst_recorder_begin(cst_recorder *r, const cst_call *call, uint64_t sequence, int timed);
 void cst_recorder_end(cst_record *record, coset_status status);
-/* All records, oldest first, and `why`, as one JSON object. Returns 0, or -1 with errno. */
+/* All records, oldest first, and `why`, as one JSON object in UTF-8. Any thread: operations that begin or end meanwhile may
+ * show in part. Returns 0, or -1 with errno. */
 int cst_recorder_write(const cst_recorder *r, int rank, int size, const coset_error *why, FILE *out);
 #endif
