@@ -201,8 +201,9 @@ int coset_comm_rank(const coset_comm *comm);
 int coset_comm_size(const coset_comm *comm);
 /* "shm", "tcp", ...; valid as long as the communicator. */
 const char *coset_comm_transport(const coset_comm *comm);
-/* A descriptor that polls readable while completed requests wait to be collected; -1 with COSET_PROGRESS_CALLER on
- * transports that have none. Owned by the communicator. */
+/* A descriptor that polls readable while completed requests wait to be collected; with COSET_PROGRESS_CALLER while
+ * coset_progress may have something to do, and -1 on transports that have none (threads, shm, mpi). Owned by the
+ * communicator. */
 int coset_comm_fd(const coset_comm *comm);
 
 /* Counters since creation; those of the communicators that it made for the ranks of a host and between hosts count. */

@@ -71,14 +71,24 @@ const char *coset_comm_transport(const coset_comm *comm)
     return comm ? comm->transport->ops->name : "?";
 }
 
-/* In THREAD mode an eventfd that the driver raises; a caller that progresses itself needs the transport's own. */
+/* The transport's own, for a caller that progresses itself. Where ranks share memory most of what operations wait for is
+ * flags, which no descriptor tells of. */
+static int fd_of_transport(coset_comm *c)
+{
+    if (c->control || !(c->caps.flags & COSET_CAN_SLEEP))
+        return -1;
+    atomic_store(&c->polled, true);
+    return c->transport->ops->fd(c->transport);
+}
+
+/* In THREAD mode an eventfd that the driver raises. */
 int coset_comm_fd(const coset_comm *comm)
 {
     if (cst_check_comm(comm) != COSET_OK)
         return -1;
     coset_comm *c = (coset_comm *)(uintptr_t)comm;
     if (c->settings.progress == COSET_PROGRESS_CALLER)
-        return c->caps.flags & COSET_CAN_SLEEP ? c->transport->ops->fd(c->transport) : -1;
+        return fd_of_transport(c);
     pthread_mutex_lock(&c->queue.lock);
     if (c->queue.event_fd < 0) {
         int fd = eventfd(c->queue.uncollected > 0, EFD_CLOEXEC | EFD_NONBLOCK);

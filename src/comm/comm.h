@@ -102,6 +102,7 @@ struct coset_comm {
     uint64_t *wrong_call;           /* messages: 1 + the operation that a rank called with wrong arguments; 0 */
     uint64_t own_wrong[CST_WRONG_CALLS]; /* the last own calls with wrong arguments: 1 + the operation; 0: none */
     unsigned own_wrongs;                 /* how many there have been */
+    _Atomic bool polled; /* the caller drives and sleeps on the transport's descriptor: readable means work */
     _Atomic uint64_t operations;
     _Atomic uint64_t wait_ns;
     uint64_t direct_sent, direct_received; /* bytes moved through mapped memory; driver only */

@@ -383,10 +383,23 @@ static void drive_pass(coset_comm *c)
     drive_collectives(c, trouble);
 }
 
+/* A pass does a bounded amount of work: is there more that waits for no message? */
+static int more_at_once(coset_comm *c)
+{
+    cst_operation *op = queue_head(c);
+    int more = op && op->moved;
+    for (op = next_pairwise(c, NULL); op && !more; op = next_pairwise(c, op))
+        more = op->moved;
+    c->transport->ops->arm(c->transport); /* may answer for the wake that this pass was made for */
+    return more || c->transport->ops->arm(c->transport) == COSET_OK;
+}
+
 int cst_comm_drive_once(coset_comm *c)
 {
     if (queued(c) && take_driver(c)) {
         drive_pass(c);
+        if (atomic_load(&c->polled) && queued(c) && more_at_once(c))
+            c->transport->ops->wake(c->transport);
         leave_driver(c);
     }
     return queued(c);
