@@ -291,9 +291,8 @@ static coset_status conclude(coset_round *round)
     float *result = leads(round) ? s->mean : s->with[0].value;
     if (leads(round))
         cst_whole_reconstruct(&s->whole, s->points, (uint32_t)s->leader, PHASE_ROBUST_DOWN, s->step, result);
-    cst_whole_store(&s->whole, result);
     s->at = CST_ROBUST_END;
-    return COSET_OK;
+    return cst_whole_store(&s->whole, result);
 }
 
 static coset_status robust_next(coset_round *round, coset_xfer *xfer)

@@ -244,9 +244,8 @@ static coset_status take_mean(coset_round *round)
         cst_whole_reconstruct(&s->whole, s->points, (uint32_t)s->leader, CST_PHASE_DOWN, s->down_step, s->mean);
     else if (!read_code(s, frame + CST_BODY_AT + VERDICT, s->leader, CST_PHASE_DOWN, s->mean))
         return too_far(round);
-    cst_whole_store(&s->whole, s->mean);
     s->at = AT_END;
-    return COSET_OK;
+    return cst_whole_store(&s->whole, s->mean);
 }
 
 static coset_status star_next(coset_round *round, coset_xfer *xfer)

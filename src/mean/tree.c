@@ -275,9 +275,8 @@ static coset_status conclude(coset_round *round)
     tree *t = state_of(round);
     if (!decode_node(round, 1, t->code, t->value))
         return too_far(round);
-    cst_whole_store(&t->whole, t->value);
     t->at = AT_END;
-    return COSET_OK;
+    return cst_whole_store(&t->whole, t->value);
 }
 
 static coset_status start_down(coset_round *round, coset_xfer *xfer)

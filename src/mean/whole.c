@@ -49,6 +49,15 @@ static void hadamard(float *x, size_t n)
         x[i] *= scale;
 }
 
+static coset_status check_finite(const cst_whole *w, const float *x, size_t n, const char *what)
+{
+    const coset_mean *mean = w->round->mean;
+    if (mean->tools->norm->stats(x, n).nonfinite == 0)
+        return COSET_OK;
+    return cst_fail(&w->round->mean->error, COSET_ERR_ARGUMENT, -1, "%s: protocol %s takes finite vectors", what,
+                    mean->protocol->name);
+}
+
 coset_status cst_whole_make(cst_whole *w, coset_round *round)
 {
     *w = (cst_whole){.round = round, .d = round->layout.coords, .n = CST_UNIT};
@@ -65,14 +74,12 @@ coset_status cst_whole_make(cst_whole *w, coset_round *round)
     memset(w->own, 0, w->n * sizeof *w->own);
     memcpy(w->own, x, w->d * sizeof *w->own);
     free(x);
-    if (round->mean->tools->norm->stats(w->own, w->d).nonfinite)
-        return cst_fail(&round->mean->error, COSET_ERR_ARGUMENT, -1,
-                        "NaN or Inf in the input: protocol %s takes finite vectors", round->mean->protocol->name);
-    if (w->rotated) {
-        flip_signs(w, w->own);
-        hadamard(w->own, w->n);
-    }
-    return COSET_OK;
+    coset_status status = check_finite(w, w->own, w->d, "NaN or Inf in the input");
+    if (status || !w->rotated)
+        return status;
+    flip_signs(w, w->own);
+    hadamard(w->own, w->n);
+    return check_finite(w, w->own, w->n, "an input is too large for f32 to be rotated");
 }
 
 void cst_whole_free(cst_whole *w)
@@ -81,13 +88,16 @@ void cst_whole_free(cst_whole *w)
     *w = (cst_whole){0};
 }
 
-void cst_whole_store(const cst_whole *w, float *x)
+coset_status cst_whole_store(const cst_whole *w, float *x)
 {
     if (w->rotated) {
         hadamard(x, w->n);
         flip_signs(w, x);
     }
-    cst_flat_write(w->round, x);
+    coset_status status = check_finite(w, x, w->d, "the mean is too large for f32");
+    if (!status)
+        cst_flat_write(w->round, x);
+    return status;
 }
 
 /* ---- distances ---- */

@@ -23,11 +23,11 @@ typedef struct {
     float *own; /* this rank's vector, rotated, n values */
 } cst_whole;
 
-/* MEMORY; ARGUMENT for a vector with NaN or Inf: these protocols have no exact way out. */
+/* MEMORY; ARGUMENT for a vector with NaN or Inf, or one that f32 cannot rotate: these protocols have no exact way out. */
 coset_status cst_whole_make(cst_whole *w, coset_round *round);
 void cst_whole_free(cst_whole *w);
-/* Writes a result (n values, overwritten) into the outputs. */
-void cst_whole_store(const cst_whole *w, float *x);
+/* Writes a result (n values, overwritten) into the outputs. ARGUMENT, on all ranks alike, if it is not finite. */
+coset_status cst_whole_store(const cst_whole *w, float *x);
 
 uint32_t cst_piece_count(const cst_whole *w, uint32_t piece);  /* coordinates that travel */
 uint32_t cst_piece_length(const cst_whole *w, uint32_t piece); /* padded for the kernels */

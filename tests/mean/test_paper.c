@@ -120,6 +120,26 @@ static void nan_is_refused(void **state)
     field_free(f);
 }
 
+/* Rotating adds up: what would leave f32's range on the way there or back is refused, too, and never comes out as NaN. */
+static void too_large_to_rotate_is_refused(void **state)
+{
+    (void)state;
+    const char *protocols[] = {"star", "tree", "robust", "sublinear"};
+    for (int i = 0; i < 8; i++) {
+        float large = i < 4 ? 3e38f : 1e36f;
+        field *f = make(protocols[i % 4], 4, 5000, i % 4 == 2 ? 0 : large, i % 4 == 2 ? large : 0, 0, 0);
+        for (int r = 0; r < 4; r++)
+            for (size_t k = 0; k < f->dim; k++)
+                f->x[r][k] = large * (float)(1 - 0.001 * field_uniform(f));
+        coset_error why = COSET_ERROR_INIT;
+        coset_status status = try_once(f, &why);
+        assert_true(i < 4 ? status == COSET_ERR_ARGUMENT : status == COSET_OK || status == COSET_ERR_ARGUMENT);
+        for (size_t k = 0; status == COSET_OK && k < f->dim; k++)
+            assert_true(isfinite(f->out[k]));
+        field_free(f);
+    }
+}
+
 /* Known sigma: y = 2 sigma sqrt(alpha n); never fails here, since Gaussian vectors are closer than Chebyshev's bound. */
 static void star_with_sigma(void **state)
 {
@@ -260,6 +280,7 @@ int main(void)
         cmocka_unit_test(star_takes_two_transfers),
         cmocka_unit_test(a_broken_promise_is_an_error),
         cmocka_unit_test(nan_is_refused),
+        cmocka_unit_test(too_large_to_rotate_is_refused),
         cmocka_unit_test(star_with_sigma),
         cmocka_unit_test(tree_as_in_algorithm_4),
         cmocka_unit_test(tree_with_fewer_leaves),
