@@ -3,20 +3,14 @@
 #include "codec/wide.h"
 #include "mean/sender_state.h"
 
-/* The points as they were sent; and what they leave of the vector, unless rest is NULL. */
-static cst_checksum points_again(const cst_sender *s, uint32_t block, cst_block_desc d, int32_t *points, float *rest)
+/* The points as they were sent. */
+static cst_checksum points_again(const cst_sender *s, uint32_t block, cst_block_desc d, int32_t *points)
 {
     float room[CST_BLOCK];
     const float *x = cst_vector_rotated(s->vector, block, room);
-    const cst_quantise_kernels *kernels = cst_block_kernels(s->tools, d.code);
     cst_block_id id = cst_sender_block(s, block, CST_PHASE_UP);
     cst_lattice_block geometry = cst_block_geometry(s->tools, &id, d);
-    if (!rest)
-        return kernels->quantise(&geometry, x, points);
-    cst_checksum sum = kernels->quantise_both(&geometry, x, 1, points, rest);
-    for (uint32_t i = 0; i < id.n; i++)
-        rest[i] = x[i] - rest[i];
-    return sum;
+    return cst_block_kernels(s->tools, d.code)->quantise(&geometry, x, points);
 }
 
 static bool answer_digits(const cst_sender *s, const cst_request *r, cst_block_desc d, cst_packer *packer,
@@ -29,7 +23,7 @@ static bool answer_digits(const cst_sender *s, const cst_request *r, cst_block_d
         return false;
     int32_t points[CST_BLOCK];
     uint16_t digits[CST_BLOCK];
-    cst_checksum sum = points_again(s, r->block, d, points, NULL);
+    cst_checksum sum = points_again(s, r->block, d, points);
     if (d.code == CST_CODE_E8)
         cst_colour_e8(points, b->n, wide, digits);
     else
@@ -54,7 +48,7 @@ static bool answer_plain(const cst_sender *s, const cst_request *r, cst_block_de
         cst_wide_plain_write(k, b->n, out);
     } else {
         int32_t points[CST_BLOCK];
-        sum = points_again(s, r->block, d, points, NULL);
+        sum = points_again(s, r->block, d, points);
         cst_plain_write(points, b->n, out);
     }
     uint8_t class = d.code == CST_CODE_WIDE ? 64 : 32;
@@ -62,11 +56,20 @@ static bool answer_plain(const cst_sender *s, const cst_request *r, cst_block_de
     return true;
 }
 
-/* The residual x - x^ as the owner will see it, in the vector's units. */
-static void residual(const cst_sender *s, uint32_t block, cst_block_desc d, float *out)
+/* Units in which the residual fits f32: the vector's, but for a step that a louder neighbour has made far larger. */
+static int residual_unit(const cst_sender *s, uint32_t block, cst_block_desc d)
+{
+    const int far = 100;
+    int own = s->vector->own[block].exponent, step = (int)(d.step >> 10) - 2048;
+    return step - own > far ? step : own;
+}
+
+/* The residual x - x^ as the owner will see it, in units of 2^exponent. */
+static void residual(const cst_sender *s, uint32_t block, cst_block_desc d, int exponent, float *out)
 {
     const cst_block *b = &s->shared->layout->blocks[block];
     cst_block_id id = cst_sender_block(s, block, CST_PHASE_UP);
+    id.exponent = exponent;
     if (d.code == CST_CODE_WIDE) {
         double x[CST_BLOCK], value[CST_BLOCK];
         int64_t k[CST_BLOCK];
@@ -76,8 +79,15 @@ static void residual(const cst_sender *s, uint32_t block, cst_block_desc d, floa
             out[i] = (float)(x[i] - value[i]);
         return;
     }
+    float x[CST_BLOCK], room[CST_BLOCK], scale = (float)cst_vector_scale(s->vector, block, exponent);
+    const float *own = cst_vector_rotated(s->vector, block, room);
     int32_t points[CST_BLOCK];
-    points_again(s, block, d, points, out);
+    for (uint32_t i = 0; i < b->n; i++)
+        x[i] = own[i] * scale;
+    cst_lattice_block geometry = cst_block_geometry(s->tools, &id, d);
+    cst_block_kernels(s->tools, d.code)->quantise_both(&geometry, x, 1, points, out);
+    for (uint32_t i = 0; i < b->n; i++)
+        out[i] = x[i] - out[i];
 }
 
 static bool answer_refine(const cst_sender *s, const cst_request *r, cst_block_desc d, cst_packer *packer,
@@ -91,8 +101,9 @@ static bool answer_refine(const cst_sender *s, const cst_request *r, cst_block_d
     if (!out || finer.code != CST_CODE_Z)
         return false;
     float rest[CST_BLOCK];
-    residual(s, r->block, d, rest);
     cst_block_id id = cst_sender_block(s, r->block, CST_PHASE_REFINE);
+    id.exponent = residual_unit(s, r->block, d);
+    residual(s, r->block, d, id.exponent, rest);
     cst_lattice_block geometry = cst_block_geometry(s->tools, &id, finer);
     cst_packer_set(packer, part, finer, s->tools->z->encode(&geometry, rest, classes, out, NULL));
     return true;

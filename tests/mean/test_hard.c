@@ -176,6 +176,26 @@ static void neighbours_of_other_magnitudes(void **state)
     }
 }
 
+/* Neighbours at one owner share a step, which may be beyond f32 in a quiet one's units; then it is refined. */
+static void steps_far_above_a_block(void **state)
+{
+    (void)state;
+    field *f = make(2, 4 * 4096);
+    for (int call = 0; call < 5; call++) {
+        double spread = call < 2 ? 1e10 : call == 2 ? 1e7 : 1e4, loud = 0, error = 0;
+        for (size_t b = 0; b < 4; b++)
+            field_fill_part(f, FIELD_GAUSS, b % 2 ? 1e-30 : 1e10, b % 2 ? 1e-32 : spread, 4096 * b, 4096);
+        field_result r = average(f, "a step far above a block");
+        assert_true(call != 2 || r.report.refined > 0);
+        for (size_t i = 0; i < 4096; i++) {
+            error += pow(f->out[i] - exact_mean(f, i), 2);
+            loud += pow((double)f->x[0][i] - exact_mean(f, i), 2); /* of two: a half of s^2 each */
+        }
+        assert_true(error < 0.12 * loud); /* two blocks at an owner, one of which has no spread to speak of */
+    }
+    field_free(f);
+}
+
 /* What a tensor's exact first call has told of it holds at any scale. */
 static void small_tensors_at_any_scale(void **state)
 {
@@ -271,6 +291,7 @@ int main(void)
         cmocka_unit_test(zeros_stay_zero),
         cmocka_unit_test(tiny_and_huge),
         cmocka_unit_test(neighbours_of_other_magnitudes),
+        cmocka_unit_test(steps_far_above_a_block),
         cmocka_unit_test(small_tensors_at_any_scale),
         cmocka_unit_test(far_mean_small_spread),
         cmocka_unit_test(any_length),
