@@ -165,6 +165,7 @@ static void fill_report(coset_ddp *d)
         .link_gbps = d->link_gbps,
         .plain = d->mean && !d->settings.compress,
     };
+    d->reported_began = d->times.began;
     memcpy(d->reported, d->layout.bucket, d->layout.nbuckets * sizeof *d->reported);
     memcpy(d->reported_times, d->worker.times, d->layout.nbuckets * sizeof *d->reported_times);
 }
@@ -262,7 +263,7 @@ coset_status coset_ddp_last_report(const coset_ddp *d, coset_ddp_report *out)
 
 static double since_began(const coset_ddp *d, uint64_t t)
 {
-    return (double)(int64_t)(t - d->times.began) * 1e-9;
+    return (double)(int64_t)(t - d->reported_began) * 1e-9;
 }
 
 coset_status coset_ddp_bucket_report(const coset_ddp *d, size_t index, coset_ddp_bucket *out)

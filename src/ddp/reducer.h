@@ -42,6 +42,7 @@ struct coset_ddp {
     cst_step_times times;
     coset_stats sent_before; /* the communicator's counters when the step began */
     coset_ddp_report report; /* of the last step, with its buckets, which a rebuild replaces */
+    uint64_t reported_began;
     cst_bucket *reported;
     cst_bucket_times *reported_times;
     char why[256];

@@ -140,11 +140,12 @@ static int values(coset_comm *c, void *arg)
     for (int step = 0; step < 5 && !bad; step++)
         bad = one_step(c, d, p, step);
     coset_ddp_report r = COSET_DDP_REPORT_INIT;
+    coset_ddp_ready(d, p[0].id); /* the next step is not the last finished one */
     if (!bad && (coset_ddp_last_report(d, &r) || r.steps != 5 || !r.buckets))
         bad = group_fail(c, "the report counts %llu steps", (unsigned long long)r.steps);
     for (size_t i = 0; i < r.buckets && !bad; i++) {
         coset_ddp_bucket b = {.struct_size = sizeof b};
-        bad = coset_ddp_bucket_report(d, i, &b) || b.end_s < b.start_s || b.start_s < b.ready_s;
+        bad = coset_ddp_bucket_report(d, i, &b) || b.end_s < b.start_s || b.start_s < b.ready_s || b.ready_s < 0;
         if (bad)
             group_fail(c, "bucket %zu: ready %g, start %g, end %g", i, b.ready_s, b.start_s, b.end_s);
     }
