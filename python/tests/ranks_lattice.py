@@ -490,5 +490,16 @@ def case_wrong_options() -> None:
         raise AssertionError(f"{options} was taken")
 
 
+def case_different_options() -> None:
+    """Told on all ranks; those that decide what is transferred before anything is, since gloo ends the process when sizes differ."""
+    for name, values in (("objective", ("bits", "time")), ("min_elements", (1024, 100000))):
+        try:
+            LatticeState(**{"objective": "bits", name: values[RANK == 1]})
+        except coset.MismatchError as error:
+            assert "rank 0 has" in str(error) and f"{name}={values[1]}" in str(error), error
+            continue
+        raise AssertionError(f"different {name} were taken")
+
+
 if __name__ == "__main__":
     run_cases(globals(), sys.argv[2:])

@@ -67,6 +67,20 @@ class Watch:
         """Ends waits within a slice and says nothing more: the broken links will tell. From any thread."""
         self._said = self._quitting = True
 
+    def agree(self, options: str) -> None:
+        """Raises on all ranks where some have others: a backend would be asked for different transfers, and gloo for one ends the
+        process then. Waits for all; the last to come compares."""
+        self._store.set(f"options/{self._rank}", options)
+        if self._store.add("options", 1) == len(self._ranks):
+            all_of_them = {rank: self._store.get(f"options/{rank}").decode() for rank in self._ranks}
+            first = self._ranks[0]
+            differing = [f"rank {first} has {all_of_them[first]}, rank {rank} {other}"
+                         for rank, other in all_of_them.items() if other != all_of_them[first]]
+            self._store.set("options/found", differing[0] if differing else "alike")
+        found = self._store.get("options/found").decode()
+        if found != "alike":
+            raise MismatchError(f"the ranks' LatticeStates differ: {found}", rank=self._rank)
+
     def raised(self, error: BaseException) -> None:
         """Tells the others, unless they told us."""
         self._say(_RAISED, f"{type(error).__name__}: {error}")

@@ -110,6 +110,7 @@ class LatticeState:
         if mode not in ("sharded-star", "homomorphic"):
             raise ArgumentError(f"mode {mode!r}: known are sharded-star, homomorphic")
         self._engine = Engine(own_group(process_group))
+        self._engine.watch.agree(f"objective={objective} min_elements={min_elements}")  # the others are compared in every transfer
         options = MeanOptions(error_budget=error_budget, bits=bits, protocol=mode, codec=codec, seed=seed)
         self._mean = Mean(dist.get_rank(self._engine.group), self._engine.size, options)
         self._min_elements, self._cuda_staging = min_elements, cuda_staging
