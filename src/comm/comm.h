@@ -95,6 +95,7 @@ struct coset_comm {
     coset_error last; /* last error of a call that did not poison; under poison.lock */
     cst_recorder recorder;
     uint64_t *pair_sent, *pair_received; /* numbers of the next send to and receive from each rank; under queue.lock */
+    int *pair_sending;                   /* sends to each rank that are under way; driver only */
     cst_heard *heard;                    /* messages: the newest entry of each peer (watch.c) */
     coset_entry recent[CST_RECENT]; /* own entries of the last collectives, that of operation s at s % CST_RECENT */
     coset_entry current;            /* the newest of them */

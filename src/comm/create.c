@@ -26,6 +26,7 @@ static void free_parts(coset_comm *c)
     free(c->control);
     free(c->pair_sent);
     free(c->pair_received);
+    free(c->pair_sending);
     free(c->heard);
     free(c->departed);
     free(c->wrong_call);
@@ -51,10 +52,12 @@ static coset_comm *allocate(const coset_oob *oob, const cst_settings *settings)
     c->hosts = calloc(n, sizeof *c->hosts);
     c->pair_sent = calloc(n, sizeof *c->pair_sent);
     c->pair_received = calloc(n, sizeof *c->pair_received);
+    c->pair_sending = calloc(n, sizeof *c->pair_sending);
     c->heard = calloc(n, sizeof *c->heard);
     c->departed = calloc(n, 1);
     c->wrong_call = calloc(n, sizeof *c->wrong_call);
-    if (!c->hosts || !c->pair_sent || !c->pair_received || !c->heard || !c->departed || !c->wrong_call) {
+    if (!c->hosts || !c->pair_sent || !c->pair_received || !c->pair_sending || !c->heard || !c->departed ||
+        !c->wrong_call) {
         free_parts(c);
         return NULL;
     }

@@ -30,6 +30,9 @@
 /* A piece of a pipeline takes tens of microseconds, and waking a sleeper as long again (docs/performance.md); half a
  * millisecond of spinning covers the largest. Not where ranks share cores: there a spinner keeps the worker from working. */
 #define SPINS_FOR_WORK 50000
+/* Sends under way at once to one rank; later ones wait for these, whose receives are posted before theirs anyway. Transports
+ * have room for so many beside the messages of collectives, which must not wait for receives to be posted. */
+#define SENDS_AT_ONCE 8
 /* The ticket counts queued operations in 16 bits. */
 #define MOST_QUEUED 60000
 
@@ -360,12 +363,23 @@ static cst_operation *next_pairwise(coset_comm *c, const cst_operation *op)
     return next;
 }
 
+static coset_status advance_pairwise(coset_comm *c, cst_operation *op, coset_status trouble)
+{
+    int *under_way = op->call.kind == CST_SEND ? &c->pair_sending[op->call.root] : NULL, began = op->began;
+    if (under_way && !began && *under_way >= SENDS_AT_ONCE && trouble == COSET_OK)
+        return COSET_IN_PROGRESS;
+    coset_status status = advance(c, op, trouble);
+    if (under_way)
+        *under_way += (status == COSET_IN_PROGRESS) - began;
+    return status;
+}
+
 static void drive_pairwise(coset_comm *c, coset_status trouble)
 {
     cst_operation *op = next_pairwise(c, NULL);
     while (op) {
         cst_operation *next = next_pairwise(c, op);
-        coset_status status = advance(c, op, trouble);
+        coset_status status = advance_pairwise(c, op, trouble);
         if (status != COSET_IN_PROGRESS) {
             remove_pairwise(c, op);
             end_request(c, op->request, status);

@@ -189,6 +189,27 @@ static int by_descriptor(coset_comm *c)
     return bad;
 }
 
+/* Messages whose receives are posted only after a collective do not hold it up. */
+static int sent_ahead(coset_comm *c, space s)
+{
+    enum { AHEAD = 1500, PART = 30000, LARGE = 2500 };
+    int rank = coset_comm_rank(c), bad = 0;
+    coset_request *requests[AHEAD];
+    if (coset_comm_size(c) == 1)
+        return 0;
+    for (int i = 0; i < AHEAD && !bad && rank == 0; i++) {
+        s.b[i] = i;
+        bad = group_want(c, coset_isend(s.b + i, i % 2 ? LARGE : 1, COSET_I32, 1, c, &requests[i]), COSET_OK, "isend");
+    }
+    bad = bad || group_want(c, coset_allgather(s.a + rank * PART, s.a, PART, COSET_I32, c), COSET_OK, "all-gather");
+    for (int i = 0; i < AHEAD && !bad && rank == 1; i++)
+        bad = group_want(c, coset_recv(s.b, i % 2 ? LARGE : 1, COSET_I32, 0, c), COSET_OK, "recv") ||
+              differs(c, "sent ahead", LARGE, (size_t)i, s.b[0], i);
+    for (int i = 0; i < AHEAD && !bad && rank == 0; i++)
+        bad = group_want(c, coset_wait(&requests[i], -1), COSET_OK, "wait");
+    return bad;
+}
+
 static int split(coset_comm *c)
 {
     int size = coset_comm_size(c), rank = coset_comm_rank(c);
@@ -265,8 +286,8 @@ static int body(coset_comm *c, void *arg)
               group_want(c, coset_alloc(c, room * 4, (void **)&mapped.b), COSET_OK, "alloc");
     for (size_t k = 0; k < sizeof counts / sizeof *counts && !bad; k++)
         bad = all_of(c, plain, counts[k]) || all_of(c, mapped, counts[k]);
-    bad = bad || asynchronous(c, plain) || asynchronous(c, mapped) || by_descriptor(c) || split(c) ||
-          destroyed_with_requests(c);
+    bad = bad || asynchronous(c, plain) || asynchronous(c, mapped) || by_descriptor(c) || sent_ahead(c, plain) ||
+          split(c) || destroyed_with_requests(c);
     free(plain.a);
     free(plain.b);
     return bad;
