@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """coset run: environment, output, ends of every kind, and that nothing is left behind."""
+import array
 import collections
+import fcntl
 import os
 import pathlib
 import signal
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 
@@ -41,6 +44,13 @@ def wait_until(condition, seconds=20):
             return False
         time.sleep(0.01)
     return True
+
+
+def waiting(pipe):
+    """How many bytes are in it."""
+    count = array.array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, count)
+    return count[0]
 
 
 def pids_in(folder):
@@ -110,6 +120,17 @@ class Output(unittest.TestCase):
                 self.assertEqual(p.wait(30), status)
             finally:
                 p.kill()
+
+    def test_a_reader_that_stands_still_holds_nothing_up(self):
+        p = subprocess.Popen([TOOL, "run", "-n", "1", "--", "yes"], stdout=subprocess.PIPE)
+        self.assertTrue(wait_until(lambda: waiting(p.stdout) > 60000))  # a pipe is full with 65,536
+        p.send_signal(signal.SIGTERM)
+        p.send_signal(signal.SIGINT)
+        try:
+            self.assertGreater(p.wait(30), 128)
+        finally:
+            p.kill()
+            p.communicate()
 
     def test_reader_that_leaves_ends_the_job(self):
         p = start("-n", "2", "--", "sh", "-c", "while :; do echo x; done")

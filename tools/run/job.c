@@ -132,7 +132,8 @@ static int start_rank(job *j, int local, bool *bad_command)
     }
     close(p.failure[0]);
     int global = job_global_rank(j, local);
-    bool out = output_open(&r->stream[0], p.out[0], 1, global), err = output_open(&r->stream[1], p.err[0], 2, global);
+    bool out = output_open(&r->stream[0], p.out[0], 1, global, j->plan.patience),
+         err = output_open(&r->stream[1], p.err[0], 2, global, j->plan.patience);
     if (r->pid < 0)
         r->pid = 0;
     return reason ? reason : out && err ? 0 : ENOMEM;

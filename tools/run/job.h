@@ -12,6 +12,7 @@ typedef struct {
     int local_size, nodes, node_rank;
     const char *root; /* NULL: all ranks are here */
     char **command;
+    output_patience patience;
 } job_plan;
 
 typedef struct {

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,26 +12,37 @@
 
 #define PREFIX_MAX 16
 
-bool output_open(output_stream *s, int from, int to, int rank)
+bool output_open(output_stream *s, int from, int to, int rank, output_patience patience)
 {
-    *s = (output_stream){.from = from, .to = to, .line = malloc(PREFIX_MAX + OUTPUT_LINE + 1)};
+    *s = (output_stream){.from = from, .to = to, .line = malloc(PREFIX_MAX + OUTPUT_LINE + 1), .patience = patience};
     if (!s->line)
         return false;
     s->prefix = (size_t)snprintf(s->line, PREFIX_MAX, "[%d] ", rank);
     return true;
 }
 
-static bool write_all(int to, const char *bytes, size_t length)
+/* Until `to` takes PIPE_BUF bytes without blocking: a reader that stands still must not keep us from all else. */
+static bool wait_for_room(int to, const output_patience *patience)
+{
+    enum { SLICE_MS = 100 };
+    for (;;) {
+        struct pollfd p = {to, POLLOUT, 0};
+        bool wait = patience->ask(patience->ctx);
+        int n = poll(&p, 1, wait ? SLICE_MS : 0);
+        if (n != 0 || !wait)
+            return n > 0 || (n < 0 && errno == EINTR);
+    }
+}
+
+static bool write_all(int to, const char *bytes, size_t length, const output_patience *patience)
 {
     while (length) {
-        ssize_t n = write(to, bytes, length);
-        if (n < 0 && errno == EAGAIN) {
-            /* our own output may be non-blocking, set so by whoever shares it */
-            struct pollfd p = {to, POLLOUT, 0};
-            poll(&p, 1, -1);
-        } else if (n < 0 && errno != EINTR) {
+        if (!wait_for_room(to, patience))
             return false;
-        } else if (n > 0) {
+        ssize_t n = write(to, bytes, length < PIPE_BUF ? length : PIPE_BUF);
+        if (n < 0 && errno != EINTR && errno != EAGAIN)
+            return false;
+        if (n > 0) {
             bytes += n;
             length -= (size_t)n;
         }
@@ -41,7 +53,7 @@ static bool write_all(int to, const char *bytes, size_t length)
 static bool emit(output_stream *s)
 {
     s->line[s->prefix + s->length] = '\n';
-    bool good = write_all(s->to, s->line, s->prefix + s->length + 1);
+    bool good = write_all(s->to, s->line, s->prefix + s->length + 1, &s->patience);
     s->length = 0;
     return good;
 }

@@ -17,7 +17,9 @@
 /* After a rank has failed the others have this long to notice and to say what they saw ... */
 #define REPORT_S 10
 /* ... and this long between SIGTERM and SIGKILL. */
-#define TERM_S    5
+#define TERM_S 5
+/* What was written before SIGKILL is still given to a reader that is only slow. */
+#define FLUSH_S   2
 #define TIMED_OUT 124 /* as timeout(1) */
 
 typedef enum { RUNNING, REPORTING, TERMINATING, KILLED } stage;
@@ -26,6 +28,7 @@ typedef struct {
     job job;
     stage stage;
     double until;      /* of the stage; 0: no end */
+    double patient_to; /* of KILLED */
     int status;        /* exit status to be: of the first failure */
     bool interrupted;  /* by a signal from outside that asks to end */
     double timeout_at; /* 0: none */
@@ -36,6 +39,8 @@ typedef struct {
 
 static void enter(run *r, stage s)
 {
+    if (s == KILLED && r->stage != KILLED)
+        r->patient_to = tool_now() + FLUSH_S;
     r->stage = s;
     r->until = s == REPORTING ? tool_now() + REPORT_S : s == TERMINATING ? tool_now() + TERM_S : 0;
     if (s == TERMINATING || s == KILLED)
@@ -101,7 +106,6 @@ static void read_signals(run *r)
     while (read(r->signals, &info, sizeof info) == (ssize_t)sizeof info)
         if (info.ssi_signo != SIGCHLD)
             pass_on(r, (int)info.ssi_signo);
-    reap(r);
 }
 
 static void check_time(run *r)
@@ -116,6 +120,15 @@ static void check_time(run *r)
     } else if (r->until > 0 && t >= r->until) {
         enter(r, r->stage == REPORTING ? TERMINATING : KILLED);
     }
+}
+
+/* While nobody reads what the ranks write (output_patience). */
+static bool is_patient(void *ctx)
+{
+    run *r = ctx;
+    read_signals(r);
+    check_time(r);
+    return r->stage != KILLED || tool_now() < r->patient_to;
 }
 
 /* Waits for output, signals, or the next deadline, and moves output. */
@@ -162,9 +175,10 @@ static int take_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static int run_job(const job_plan *plan, int timeout_s)
+static int run_job(job_plan *plan, int timeout_s)
 {
     run r = {.stage = RUNNING, .timeout_s = timeout_s};
+    plan->patience = (output_patience){is_patient, &r};
     bool bad_command;
     r.signals = take_signals();
     r.set = calloc(1 + 2 * (size_t)plan->local_size, sizeof *r.set);
@@ -180,6 +194,7 @@ static int run_job(const job_plan *plan, int timeout_s)
     while (r.job.running) {
         wait_and_move(&r);
         read_signals(&r);
+        reap(&r);
         check_time(&r);
     }
     job_end(&r.job);
@@ -229,6 +244,10 @@ int tool_run(int argc, char **argv)
         tool_bad_input(argv[0], "--nodes %d needs --root HOST:PORT: a name of host 0 and a free port of it", nodes);
     if (root && !is_host_port(root))
         tool_bad_input(argv[0], "--root '%s': expected HOST:PORT, such as node1:29501", root);
-    const job_plan plan = {ranks, nodes, node_rank < 0 ? 0 : node_rank, root, argv + first};
+    job_plan plan = {.local_size = ranks,
+                     .nodes = nodes,
+                     .node_rank = node_rank < 0 ? 0 : node_rank,
+                     .root = root,
+                     .command = argv + first};
     return run_job(&plan, timeout_s);
 }
