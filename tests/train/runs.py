@@ -144,6 +144,8 @@ def files_are_written(folder):
     assert result.returncode == 0 and "warning" not in result.stderr, result.stderr
     drawn = svg.read_text()
     assert drawn.lstrip().startswith("<?xml") and drawn.count("<title>none</title>") == 2, "one curve a panel"
+    result = run("-n", "1", "--steps", "20", "--plot", str(svg))
+    assert result.returncode == 0 and svg.read_text().count("<title>none</title>") == 1, "one rank sends nothing"
 
 
 def half_a_plot_is_a_failure(folder):

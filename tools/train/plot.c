@@ -71,10 +71,20 @@ static bool complete(const char *path)
     return strstr(end, "</svg>");
 }
 
+static bool anything_sent(const plot_curve *curves, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        for (size_t s = 0; s < curves[i].steps; s++)
+            if (curves[i].sent[s] > 0)
+                return true;
+    return false;
+}
+
 int plot_write(const char *command, const char *path, const plot_curve *curves, size_t count)
 {
     signal(SIGPIPE, SIG_IGN); /* a gnuplot that gives up is an exit status, not our end */
     FILE *out = popen("gnuplot", "w");
+    bool over_bytes = anything_sent(curves, count); /* a single rank sends nothing: no such panel */
     if (out) {
         /* Before the panels: within a multiplot gnuplot 6 takes no data from its input. */
         for (size_t i = 0; i < count; i++) {
@@ -82,11 +92,12 @@ int plot_write(const char *command, const char *path, const plot_curve *curves, 
             write_data(out, &curves[i], i, 1);
         }
         fprintf(out,
-                "set terminal svg size 800,900 background '#ffffff'\nset output '%s'\nset multiplot layout 2,1\n"
+                "set terminal svg size 800,900 background '#ffffff'\nset output '%s'\nset multiplot layout %d,1\n"
                 "set grid\nset ylabel 'training loss'\n",
-                path);
+                path, over_bytes ? 2 : 1);
         write_panel(out, curves, count, 0);
-        write_panel(out, curves, count, 1);
+        if (over_bytes)
+            write_panel(out, curves, count, 1);
         fprintf(out, "unset multiplot\n");
     }
     if (out && pclose(out) == 0 && complete(path))

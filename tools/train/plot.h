@@ -13,6 +13,6 @@ typedef struct {
 
 /* Whether there is a gnuplot. */
 bool plot_possible(void);
-/* Loss over steps and, below it, over bytes sent. Returns 0, or -1 after a line on standard error. */
+/* Loss over steps and, below it, over bytes sent, if there are any. Returns 0, or -1 after a line on standard error. */
 int plot_write(const char *command, const char *path, const plot_curve *curves, size_t count);
 #endif
