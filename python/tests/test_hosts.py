@@ -25,7 +25,7 @@ def start(h: hosts.Hosts, script: str, *arguments: str) -> list[subprocess.Popen
     return [h.start(i, [sys.executable, str(HERE / script), *arguments], env | {"RANK": str(i)}) for i in range(h.count)]
 
 
-def ended(ranks: list[subprocess.Popen[str]], seconds: float = 120) -> list[str]:
+def ended(ranks: list[subprocess.Popen[str]], seconds: float = 400) -> list[str]:
     """What each rank said."""
     return ["\n".join(p.communicate(timeout=seconds)) for p in ranks]
 

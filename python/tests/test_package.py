@@ -21,7 +21,7 @@ print(coset.__version__, float(abs(coset.mean(a) - (a[0] + 1)).max()), sorted(co
 
 
 def run(*command: str, cwd: Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=280)
+    return subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False, timeout=800)
 
 
 def test_the_types_are_consistent():

@@ -17,7 +17,7 @@ def cases(script: str) -> int:
     return len(re.findall(r"^def case_", (HERE / script).read_text(), re.MULTILINE))
 
 
-def torchrun(script: str, ranks: int, *arguments: str, timeout: float = 200) -> subprocess.CompletedProcess[str]:
+def torchrun(script: str, ranks: int, *arguments: str, timeout: float = 600) -> subprocess.CompletedProcess[str]:
     """--standalone takes a free port. The script lies beside this file or has an absolute path. Each rank's output goes to a file of
     its own, since lines that several processes write into one pipe may mix; stdout and stderr are these, in rank order, torchrun's
     own words last."""
@@ -32,7 +32,7 @@ def torchrun(script: str, ranks: int, *arguments: str, timeout: float = 200) -> 
     return done
 
 
-def passes(script: str, ranks: int, *arguments: str, timeout: float = 200) -> str:
+def passes(script: str, ranks: int, *arguments: str, timeout: float = 600) -> str:
     """Standard output; fails the test with everything that was said otherwise."""
     done = torchrun(script, ranks, *arguments, timeout=timeout)
     assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-6000:]}"

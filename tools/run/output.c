@@ -25,12 +25,13 @@ bool output_open(output_stream *s, int from, int to, int rank, output_patience p
 static bool wait_for_room(int to, const output_patience *patience)
 {
     enum { SLICE_MS = 100 };
-    for (;;) {
+    for (int ms = 0;; ms = SLICE_MS) {
         struct pollfd p = {to, POLLOUT, 0};
-        bool wait = patience->ask(patience->ctx);
-        int n = poll(&p, 1, wait ? SLICE_MS : 0);
-        if (n != 0 || !wait)
-            return n > 0 || (n < 0 && errno == EINTR);
+        int n = poll(&p, 1, ms);
+        if (n != 0)
+            return n > 0 || errno == EINTR;
+        if (!patience->ask(patience->ctx))
+            return false;
     }
 }
 
