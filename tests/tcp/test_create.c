@@ -6,6 +6,7 @@
 #include "transport/ranks.h"
 #include "unit.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,6 +71,15 @@ static void the_address_given_is_used(rank_env *e)
     rank_destroy(e);
 }
 
+static int open_descriptors(void)
+{
+    enum { MOST = 1024 };
+    int n = 0;
+    for (int fd = 0; fd < MOST; fd++)
+        n += fcntl(fd, F_GETFD) >= 0;
+    return n;
+}
+
 /* One rank asks for something wrong: it says what, the others say who. */
 static void wrong_sockets(rank_env *e)
 {
@@ -77,6 +87,10 @@ static void wrong_sockets(rank_env *e)
     expect_failure(e, e->rank == 1 ? COSET_ERR_ARGUMENT : COSET_ERR_MISMATCH, "COSET_SOCKETS");
     setenv("COSET_SOCKETS", e->rank == 1 ? "3" : "2", 1);
     expect_failure(e, COSET_ERR_MISMATCH, "COSET_SOCKETS");
+    setenv("COSET_SOCKETS", "17", 1); /* all of them */
+    int before = open_descriptors();
+    expect_failure(e, COSET_ERR_ARGUMENT, "COSET_SOCKETS");
+    CHECK_INT(open_descriptors(), before);
 }
 
 static void wrong_interface(rank_env *e)

@@ -172,6 +172,8 @@ static coset_status create(const coset_oob *oob, const coset_transport_config *c
     coset_status wrong = cst_tcp_sockets_env(&sockets, &own);
     coset_status status = cst_mesh_connect(oob, config, wrong ? 0 : sockets, &fds, why);
     if (wrong) {
+        if (!status) /* all of them are wrong */
+            cst_mesh_fds_free(&fds);
         cst_error_copy(why, &own);
         return wrong;
     }
