@@ -34,15 +34,22 @@ static coset_notice_kind notice_kind(coset_status status)
     }
 }
 
-static void tell_others(coset_comm *c, const coset_error *e)
+static coset_notice notice_of(const coset_comm *c, coset_notice_kind kind, const coset_error *e)
 {
-    coset_notice n = {.kind = notice_kind(e->status),
-                      .about = e->status == COSET_ERR_PEER ? e->peer : c->rank,
+    coset_notice n = {.kind = kind,
+                      .about = kind == COSET_NOTICE_DEATH ? e->peer : c->rank,
                       .status = e->status,
                       .peer = e->peer,
                       .op = e->op};
     snprintf(n.text, sizeof n.text, "%.190s", e->text);
-    c->transport->ops->announce(c->transport, &n);
+    return n;
+}
+
+/* What another rank has told is told again: this rank may leave now, and its goodbye reach a third one before the news
+ * does. In words that stay the same however often they are passed on. */
+static coset_notice notice_again(const coset_comm *c, const coset_notice *n, const coset_error *e)
+{
+    return n->kind == COSET_NOTICE_DEATH ? *n : notice_of(c, COSET_NOTICE_LATE, e);
 }
 
 void cst_comm_write_flight(coset_comm *c)
@@ -56,12 +63,12 @@ void cst_comm_write_flight(coset_comm *c)
         coset_comm_flight(c, path);
 }
 
-static coset_status poison(coset_comm *c, const coset_error *e, int tell)
+/* `n` is what the others are told. */
+static coset_status poison(coset_comm *c, const coset_error *e, const coset_notice *n)
 {
     if (cst_poison_set(&c->poison, e)) {
         cst_log(CST_LOG_WARN, "rank %d of %d: %s: %s", c->rank, c->size, coset_strerror(e->status), e->text);
-        if (tell)
-            tell_others(c, e);
+        c->transport->ops->announce(c->transport, n);
         cst_comm_write_flight(c);
     }
     return cst_poison_status(&c->poison);
@@ -76,7 +83,8 @@ coset_status cst_comm_fail(coset_comm *c, coset_status status, int peer, uint64_
     va_end(args);
     e.status = status;
     complete_error(c, &e, peer, op);
-    return poison(c, &e, 1);
+    const coset_notice n = notice_of(c, notice_kind(status), &e);
+    return poison(c, &e, &n);
 }
 
 coset_status cst_comm_note(coset_comm *c, coset_status status, const char *format, ...)
@@ -126,7 +134,8 @@ static void judge_wrong_call(coset_comm *c, int rank)
     e.status = COSET_ERR_MISMATCH;
     snprintf(e.text, sizeof e.text, "rank %d made operation %" PRIu64 " with wrong arguments", rank, op);
     complete_error(c, &e, rank, op);
-    poison(c, &e, 1);
+    const coset_notice n = notice_of(c, COSET_NOTICE_MISMATCH, &e);
+    poison(c, &e, &n);
 }
 
 static void receive_notice(coset_comm *c, const coset_notice *n)
@@ -150,7 +159,8 @@ static void receive_notice(coset_comm *c, const coset_notice *n)
     else
         snprintf(e.text, sizeof e.text, "%.190s", n->text);
     complete_error(c, &e, n->kind == COSET_NOTICE_DEATH || n->peer < 0 ? n->about : n->peer, n->op);
-    poison(c, &e, 0);
+    const coset_notice again = notice_again(c, n, &e);
+    poison(c, &e, &again);
 }
 
 coset_status cst_comm_watch(coset_comm *c)

@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "comm/comm.h"
+#include "transport/registry.h"
 
 #include <poll.h>
 #include <pthread.h>
@@ -203,6 +204,60 @@ static int run_abort(const char *transport)
 {
     group g = GROUP(transport, 3);
     return group_run(&g, aborted, NULL);
+}
+
+/* ---- the news of a third rank, when what it says itself takes longer than everything else ---- */
+
+static const coset_transport_ops *inner;
+static coset_transport_ops deaf;
+
+static int hear_others(coset_transport *t, coset_notice *n)
+{
+    int got;
+    while ((got = inner->poll_notice(t, n)) && t->rank == 2 && n->kind == COSET_NOTICE_ABORT && n->about == 1)
+        continue;
+    return got;
+}
+
+static coset_status create_deaf(const coset_oob *oob, const coset_transport_config *config, coset_transport **out,
+                                coset_error *why)
+{
+    coset_status status = inner->create(oob, config, out, why);
+    if (!status)
+        (*out)->ops = &deaf;
+    return status;
+}
+
+static int told_by_another(coset_comm *c, void *arg)
+{
+    int *gate = arg, rank = coset_comm_rank(c); /* a pipe: rank 1 stays until rank 2 has heard of it */
+    char byte = 0;
+    float x;
+    if (rank == 1) {
+        coset_comm_abort(c, "the user pressed stop");
+        return read(gate[0], &byte, 1) != 1;
+    }
+    /* rank 0 hears of it from rank 1, and leaves */
+    int bad = group_want(c, coset_recv(&x, 1, COSET_F32, rank ? 0 : 1, c), COSET_ERR_ABORTED, "recv") ||
+              want_text(c, "rank 1 aborted: the user pressed stop");
+    return (rank == 2 && write(gate[1], &byte, 1) != 1) || bad;
+}
+
+static int run_told(const char *transport)
+{
+    int gate[2];
+    if (pipe(gate))
+        return 1;
+    inner = cst_transport_find(transport);
+    deaf = *inner;
+    deaf.create = create_deaf;
+    deaf.poll_notice = hear_others;
+    group g = GROUP(transport, 3);
+    g.options.plugin = &deaf;
+    int bad = group_run(&g, told_by_another, gate);
+    close(gate[0]);
+    close(gate[1]);
+    return bad;
 }
 
 /* An abort of the own communicator ends the own wait, too. Rank 1 comes only after it. */
@@ -562,6 +617,7 @@ static const struct {
     {"right_and_wrong", run_right_and_wrong, 0},
     {"late", run_late, 0},
     {"abort", run_abort, 0},
+    {"told", run_told, 1},
     {"self_abort", run_self_abort, 0},
     {"death", run_death, 1},
     {"regroup", run_regroup, 0},
