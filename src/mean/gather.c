@@ -145,15 +145,17 @@ static bool decode_integers(cst_gathering *t, int sender, float *out, bool *cert
     return cst_checksum_equal(got, base->check);
 }
 
-/* Adds the refinement to out (f32 or f64). False: its checksum is wrong, which nothing explains but damage. */
-bool cst_gather_refine(cst_gathering *t, int sender, float *out, double *wide)
+/* Adds the sender's refinement to its vector (f32 or f64), if there is one. CORRUPT: nothing but damage explains a wrong
+ * checksum. */
+coset_status cst_gather_refine(cst_gathering *t, int sender, float *out, double *wide)
 {
     const cst_part *r = t->heard[sender].refine;
     const double least = 0x1p-120; /* what a finer step adds, f32 cannot hold beside the other ranks' values */
-    if (cst_step_value(r->desc.step, t->g->unit) < least) {
-        cst_gather_note(t, sender, r->desc);
-        return true;
-    }
+    if (!r)
+        return COSET_OK;
+    cst_gather_note(t, sender, r->desc);
+    if (cst_step_value(r->desc.step, t->g->unit) < least)
+        return COSET_OK;
     float zero[CST_BLOCK] = {0}, rest[CST_BLOCK];
     uint8_t classes[CST_BLOCK_UNITS];
     memset(classes, r->desc.class, sizeof classes);
@@ -166,8 +168,9 @@ bool cst_gather_refine(cst_gathering *t, int sender, float *out, double *wide)
         else
             out[i] += rest[i];
     }
-    cst_gather_note(t, sender, r->desc);
-    return cst_checksum_equal(got, r->check);
+    if (cst_checksum_equal(got, r->check))
+        return COSET_OK;
+    return cst_fail(t->why, COSET_ERR_CORRUPT, sender, "a refinement of rank %d contradicts its checksum", sender);
 }
 
 /* How many more bits of each coordinate to ask for. Four where the tail of the distribution or a growth of the spread was
@@ -219,8 +222,6 @@ coset_status cst_gather_decode(cst_gathering *t, int sender, float *out)
     case CST_CODE_ENTROPY: good = decode_integers(t, sender, out, &certain); break;
     default: /* ABSENT */ cst_gather_ask(t, sender, CST_ASK_RESEND, 0); return COSET_OK;
     }
-    if (good && h->refine && !cst_gather_refine(t, sender, out, NULL))
-        return cst_fail(t->why, COSET_ERR_CORRUPT, sender, "a refinement of rank %d contradicts its checksum", sender);
     if (!good && certain)
         return cst_fail(t->why, COSET_ERR_CORRUPT, sender, "whole integers of rank %d contradict their checksum",
                         sender);
@@ -261,7 +262,7 @@ static bool add_at_once(cst_gathering *t, int sender, cst_summed *to)
 {
     const cst_part *base = cst_gather_base(t, sender);
     const cst_heard *h = &t->heard[sender];
-    if (h->digits || h->plain || h->refine)
+    if (h->digits || h->plain)
         return false;
     const cst_quantise_kernels *kernels = cst_block_kernels(t->l->tools, base->desc.code);
     cst_block_id id = cst_gather_block(t, sender, CST_PHASE_UP);
@@ -299,21 +300,74 @@ static void add_vector(const cst_gathering *t, cst_summed *to)
 
 /* Sums go to and fro between two places, since a decode that fails must leave its reference as it was: between the
  * block's own, where the last one ends, and one that all blocks share. */
+typedef struct {
+    float *place[2];
+    int at; /* where the sum is */
+} sums;
+
+static sums sums_begin(cst_gathering *t)
+{
+    sums s = {{t->g->sum, t->g->memory}, (t->l->shared->options.rules.ranks - 1) % 2};
+    t->ref = cst_gather_own(t, s.place[s.at]);
+    t->known = 1;
+    t->g->spread = 0;
+    return s;
+}
+
+static cst_summed sums_next(const cst_gathering *t, const sums *s, float *value)
+{
+    return (cst_summed){.value = value, .sum = s->place[1 - s->at], .share = 1.0f / (float)t->known};
+}
+
+static void sums_take(cst_gathering *t, sums *s, const cst_summed *to)
+{
+    /* from k vectors to k + 1 (B. P. Welford 1962): no difference of large energies */
+    t->g->spread += to->distance2 * t->known / (t->known + 1.0);
+    t->g->sum_energy = to->energy;
+    s->at = 1 - s->at;
+    t->ref = s->place[s->at];
+    t->known++;
+}
+
+static bool any_refined(const cst_gathering *t)
+{
+    for (int u = 0; u < t->l->shared->options.rules.ranks; u++)
+        if (t->heard[u].refine)
+            return true;
+    return false;
+}
+
+/* Only when all are decoded: codes that could be decoded against coarse vectors might not against refined ones. */
+static coset_status refine_floats(cst_gathering *t)
+{
+    int rank = t->l->rank, ranks = t->l->shared->options.rules.ranks;
+    sums s = sums_begin(t);
+    for (int position = 1; position < ranks; position++) {
+        int sender = (rank + position) % ranks;
+        coset_status status = cst_gather_refine(t, sender, t->g->x[sender], NULL);
+        if (status)
+            return status;
+        cst_summed to = sums_next(t, &s, t->g->x[sender]);
+        add_vector(t, &to);
+        sums_take(t, &s, &to);
+    }
+    return COSET_OK;
+}
+
 static coset_status gather_floats(cst_gathering *t)
 {
     cst_gathered *g = t->g;
     int rank = t->l->rank, ranks = t->l->shared->options.rules.ranks;
-    float *place[2] = {g->sum, g->memory}, *spare = g->memory + CST_BLOCK;
-    int at = (ranks - 1) % 2;
-    t->ref = cst_gather_own(t, place[at]);
-    t->known = 1;
-    g->spread = 0;
+    float *spare = g->memory + CST_BLOCK;
+    bool refined = any_refined(t);
+    g->kept |= refined;
+    sums s = sums_begin(t);
     for (int turn = 0, sender; (sender = cst_gather_turn(t, turn)) > -2; turn++) {
         if (sender < 0)
             continue;
         int position = (sender - rank + ranks) % ranks;
         g->x[sender] = g->kept ? g->sum + (size_t)position * CST_BLOCK : NULL;
-        cst_summed to = {.value = g->x[sender], .sum = place[1 - at], .share = 1.0f / (float)t->known};
+        cst_summed to = sums_next(t, &s, g->x[sender]);
         if (!add_at_once(t, sender, &to)) {
             to.value = g->kept ? g->x[sender] : spare;
             coset_status status = cst_gather_decode(t, sender, to.value);
@@ -323,14 +377,9 @@ static coset_status gather_floats(cst_gathering *t)
                 continue;
             add_vector(t, &to);
         }
-        /* from k vectors to k + 1 (B. P. Welford 1962): no difference of large energies */
-        g->spread += to.distance2 * t->known / (t->known + 1.0);
-        g->sum_energy = to.energy;
-        at = 1 - at;
-        t->ref = place[at];
-        t->known++;
+        sums_take(t, &s, &to);
     }
-    return COSET_OK;
+    return refined && t->known == ranks ? refine_floats(t) : COSET_OK;
 }
 
 coset_status cst_gather(const cst_listener *l, uint32_t block, uint32_t first, bool keep, cst_gathered *g,

@@ -40,8 +40,8 @@ void cst_gather_note(cst_gathering *t, int sender, cst_block_desc d);
 const float *cst_gather_own(const cst_gathering *t, float *room);
 /* A sender's rotated values, decoded against t->ref, or a question. CORRUPT. */
 coset_status cst_gather_decode(cst_gathering *t, int sender, float *out);
-/* Adds the refinement to `out` or `wide`. False: its checksum is wrong, which nothing explains but damage. */
-bool cst_gather_refine(cst_gathering *t, int sender, float *out, double *wide);
+/* Adds the sender's refinement to its vector `out` or `wide`, if there is one: after all have been decoded. CORRUPT. */
+coset_status cst_gather_refine(cst_gathering *t, int sender, float *out, double *wide);
 
 /* Blocks with f64 codes; and blocks of which some vectors are exact. CORRUPT, MEMORY. */
 coset_status cst_gather_wide(cst_gathering *t);

@@ -48,8 +48,6 @@ static coset_status decode_wide(cst_gathering *t, int sender, const double *sum,
                         sender);
     if (!good)
         cst_gather_ask(t, sender, CST_ASK_PLAIN, 0);
-    else if (h->refine && !cst_gather_refine(t, sender, NULL, out))
-        return cst_fail(t->why, COSET_ERR_CORRUPT, sender, "a refinement of rank %d contradicts its checksum", sender);
     return COSET_OK;
 }
 
@@ -75,7 +73,11 @@ coset_status cst_gather_wide(cst_gathering *t)
             sum[i] += x[i];
         t->known++;
     }
-    return COSET_OK;
+    coset_status status = COSET_OK;
+    int ranks = l->shared->options.rules.ranks;
+    for (int u = 0; !status && t->known == ranks && u < ranks; u++)
+        status = cst_gather_refine(t, u, NULL, t->g->w + (size_t)u * t->n);
+    return status;
 }
 
 /* ---- original domain, where a block is exact ---- */

@@ -316,16 +316,14 @@ void cst_exact_read(coset_dtype dtype, const uint8_t *in, uint32_t count, double
 
 void cst_exact_write(coset_dtype dtype, const double *x, uint32_t count, uint8_t *out)
 {
+    const double limit = largest_of(dtype);
     for (uint32_t i = 0; i < count; i++) {
         if (dtype == COSET_F64) {
             double y = isnan(x[i]) ? (double)NAN : x[i];
             memcpy(out + 8 * (size_t)i, &y, sizeof y);
         } else {
-            /* A mean of finite numbers is finite: rounding must not make it infinite. */
-            double y = isinf(x[i])       ? x[i]
-                       : x[i] > FLT_MAX  ? (double)FLT_MAX
-                       : x[i] < -FLT_MAX ? -(double)FLT_MAX
-                                         : x[i];
+            /* A mean of finite numbers is finite: neither rounding nor a coded vector's error must make it infinite. */
+            double y = isinf(x[i]) ? x[i] : x[i] > limit ? limit : x[i] < -limit ? -limit : x[i];
             float narrow = isnan(x[i]) ? NAN : (float)y;
             memcpy(out + 4 * (size_t)i, &narrow, sizeof narrow);
         }
