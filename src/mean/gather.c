@@ -230,16 +230,22 @@ coset_status cst_gather_decode(cst_gathering *t, int sender, float *out)
     return COSET_OK;
 }
 
-/* Three passes over the positions: who is not late; those of them again who could not be decoded, since by then more vectors
- * are averaged, so the average is nearer; who is late. -1: nobody's turn, -2: the last is over. */
+/* Three passes: who has been decoded before, in that order; the others by position; those of them again who lack digits, since
+ * by then more vectors are averaged, so the average is nearer. -1: nobody's turn, -2: the last is over. */
 int cst_gather_turn(cst_gathering *t, int turn)
 {
     int ranks = t->l->shared->options.rules.ranks, others = ranks - 1, pass = turn / others;
-    int sender = (t->l->rank + 1 + turn % others) % ranks;
     if (pass > 2)
         return -2;
-    if (t->heard[sender].late != (pass == 2) || (pass == 1 && (t->asks[sender].ask != CST_ASK_DIGITS || t->known == 1)))
+    int sender = (t->l->rank + 1 + turn % others) % ranks;
+    if (pass == 0) {
+        for (sender = 0; sender < ranks && t->heard[sender].order != turn + 1;)
+            sender++;
+        if (sender == ranks)
+            return -1;
+    } else if (t->heard[sender].order || (pass == 2 && (t->asks[sender].ask != CST_ASK_DIGITS || t->known == 1))) {
         return -1;
+    }
     t->asks[sender].ask = 0;
     return sender;
 }
@@ -368,15 +374,18 @@ static coset_status gather_floats(cst_gathering *t)
         int position = (sender - rank + ranks) % ranks;
         g->x[sender] = g->kept ? g->sum + (size_t)position * CST_BLOCK : NULL;
         cst_summed to = sums_next(t, &s, g->x[sender]);
-        if (!add_at_once(t, sender, &to)) {
+        bool at_once = add_at_once(t, sender, &to);
+        if (!at_once) {
             to.value = g->kept ? g->x[sender] : spare;
             coset_status status = cst_gather_decode(t, sender, to.value);
             if (status)
                 return status;
-            if (t->asks[sender].ask)
-                continue;
-            add_vector(t, &to);
         }
+        cst_gather_turn_over(t, sender);
+        if (t->asks[sender].ask)
+            continue;
+        if (!at_once)
+            add_vector(t, &to);
         sums_take(t, &s, &to);
     }
     return refined && t->known == ranks ? refine_floats(t) : COSET_OK;
@@ -387,9 +396,18 @@ coset_status cst_gather(const cst_listener *l, uint32_t block, uint32_t first, b
 {
     int ranks = l->shared->options.rules.ranks;
     const cst_block *b = &l->shared->layout->blocks[block];
-    cst_gathering t = {
-        l,    block, b->n, b->count, &l->shared->plan[block], l->heard + (size_t)(block - first) * (size_t)ranks, g,
-        asks, why,   0,    g->sum};
+    cst_gathering t = {l,
+                       block,
+                       b->n,
+                       b->count,
+                       &l->shared->plan[block],
+                       l->heard + (size_t)(block - first) * (size_t)ranks,
+                       g,
+                       asks,
+                       why,
+                       0,
+                       0,
+                       g->sum};
     g->block = block;
     g->complete = true;
     g->kept = keep;

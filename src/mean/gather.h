@@ -4,7 +4,8 @@
  *
  * Senders are decoded in order of position, each against the average of the owner's own vector and of those decoded
  * before it. What cannot be decoded becomes a question for the next round; everything heard is kept until the call ends,
- * and a block that waits is decoded again from it, those first who could be decoded then.
+ * and a block that waits is decoded again from it, in the order in which its senders could be decoded: so each meets the
+ * reference that it met before.
  */
 #ifndef CST_MEAN_GATHER_H
 #define CST_MEAN_GATHER_H
@@ -17,8 +18,7 @@ typedef struct {
     cst_parts *frame; /* where the base code is */
     uint32_t part;
     const cst_part *digits, *plain, *refine; /* answers; NULL: not asked, or not come */
-    bool
-        late; /* had to be asked for more: decoded after all others, who then meet the references that they met before */
+    uint16_t order;                          /* it was decoded as the order-th; 0: not yet */
 } cst_heard;
 
 typedef struct {

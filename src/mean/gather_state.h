@@ -12,6 +12,7 @@ typedef struct {
     cst_gathered *g;
     cst_request *asks;
     coset_error *why;
+    int decoded;      /* senders so far */
     int known;        /* vectors in *ref */
     const float *ref; /* their sum: the own vector, then g->sum */
 } cst_gathering;
@@ -32,8 +33,13 @@ static inline cst_block_id cst_gather_block(const cst_gathering *t, int sender, 
     return (cst_block_id){t->l->roots[b->span], b->index, (uint32_t)sender, phase, b->n, t->g->unit};
 }
 
-/* Whose turn it is: -1 nobody's, -2 no more turns. Those who are late come last. */
+/* Whose turn it is: -1 nobody's, -2 no more turns. Those come first who have been decoded before. */
 int cst_gather_turn(cst_gathering *t, int turn);
+/* After its turn: notes when it was decoded, unless there is a question. */
+static inline void cst_gather_turn_over(cst_gathering *t, int sender)
+{
+    t->heard[sender].order = t->asks[sender].ask ? 0 : (uint16_t)++t->decoded;
+}
 /* What the descriptor says of the sender's step and error. */
 void cst_gather_note(cst_gathering *t, int sender, cst_block_desc d);
 /* The own vector in the block's unit, n values, into `room`, which is returned. */

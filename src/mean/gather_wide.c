@@ -67,6 +67,7 @@ coset_status cst_gather_wide(cst_gathering *t)
         coset_status status = decode_wide(t, sender, sum, x);
         if (status)
             return status;
+        cst_gather_turn_over(t, sender);
         if (t->asks[sender].ask)
             continue;
         for (uint32_t i = 0; i < t->n; i++)
@@ -161,7 +162,6 @@ static bool all_same(const cst_gathering *t)
 coset_status cst_gather_exact(cst_gathering *t)
 {
     const cst_listener *l = t->l;
-    int ranks = l->shared->options.rules.ranks;
     t->g->same = all_same(t);
     if (t->g->same)
         return COSET_OK;
@@ -170,13 +170,15 @@ coset_status cst_gather_exact(cst_gathering *t)
     cst_exact_read(l->dtype, cst_vector_elements(l->vector, t->block), t->count, t->g->w + (size_t)l->rank * t->count);
     cst_gather_own(t, t->g->sum); /* zeros if the own block is exact */
     t->known = 1;
-    for (int position = 1; position < ranks; position++) {
-        int sender = (l->rank + position) % ranks;
+    for (int turn = 0, sender; (sender = cst_gather_turn(t, turn)) > -2; turn++) {
+        if (sender < 0)
+            continue;
         double *x = t->g->w + (size_t)sender * t->count;
         bool is_exact = cst_gather_base(t, sender)->desc.code == CST_CODE_EXACT;
         coset_status status = is_exact ? read_exact(t, sender, x) : decode_to_original(t, sender, x);
         if (status)
             return status;
+        cst_gather_turn_over(t, sender);
     }
     return COSET_OK;
 }

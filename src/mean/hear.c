@@ -84,7 +84,6 @@ static bool answers_fit(const cst_star_call *s, cst_parts *frame, int sender, in
                 return false;
             h->frame = frame;
             h->part = k;
-            h->late = true;
         } else if (r->ask == CST_ASK_REFINE) {
             bool lattice = base->desc.code == CST_CODE_Z || base->desc.code == CST_CODE_E8 ||
                            base->desc.code == CST_CODE_ENTROPY || base->desc.code == CST_CODE_WIDE;
@@ -96,7 +95,6 @@ static bool answers_fit(const cst_star_call *s, cst_parts *frame, int sender, in
             if (code != CST_CODE_PLAIN || part->desc.class != want)
                 return false;
             *(r->ask == CST_ASK_DIGITS ? &h->digits : &h->plain) = part;
-            h->late = true;
         }
         k++;
     }

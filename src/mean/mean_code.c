@@ -220,6 +220,13 @@ static double vector_at(const cst_gathered *g, int u, uint32_t n, uint32_t i)
     return g->wide ? g->w[(size_t)u * n + i] : (double)g->x[u][i];
 }
 
+static bool is_wide(const cst_owner *o, uint32_t block, int u)
+{
+    const cst_listener *l = &o->listen;
+    const cst_heard *h = &l->heard[(size_t)(block - o->first) * (size_t)l->shared->options.rules.ranks + (size_t)u];
+    return u == l->rank || h->frame->parts[h->part].desc.code == CST_CODE_WIDE;
+}
+
 static bool code_wide(const cst_mean_coding *c, double *mean)
 {
     const cst_listener *l = &c->o->listen;
@@ -230,8 +237,10 @@ static bool code_wide(const cst_mean_coding *c, double *mean)
     int64_t k[CST_BLOCK];
     cst_block_id id = mean_block(c->o, b, b->g->unit);
     cst_checksum sum = cst_wide_quantise(l->tools, &id, d, mean, k, value);
+    /* codes in f32 tell of a vector that was rotated in f32; the receiver's own is not */
+    double rounding = sqrt((b->s2 + b->r2) * 2 * cst_rotation_energy(n)) / step * 0x1p-18;
     for (int u = 0; u < l->shared->options.rules.ranks; u++) {
-        double off = b->g->step[u] / step;
+        double off = b->g->step[u] / step + (is_wide(c->o, b->g->block, u) ? 0 : rounding);
         for (uint32_t i = 0; u != l->rank && i < n; i++)
             most = fmax(most, 2 * fabs(value[i] - c->a2 * vector_at(b->g, u, n, i)) / step + off);
     }
