@@ -39,17 +39,12 @@ static size_t block_bytes(const coset_comm *c)
 
 static coset_status make_staging(coset_comm *c, uint64_t sequence)
 {
-    int *ranks;
-    cst_members m;
-    coset_status status = cst_members_all(&m, c, sequence, &ranks);
-    if (status != COSET_OK)
-        return status;
+    cst_members m = cst_members_all(c, sequence);
     coset_oob oob = cst_members_oob(&m);
     coset_error why = COSET_ERROR_INIT;
     c->staging.block = block_bytes(c);
     size_t bytes = SETS * ((size_t)c->size + 1) * c->staging.block;
-    status = c->transport->ops->alloc(c->transport, &oob, bytes, &c->staging.mine, &why);
-    free(ranks);
+    coset_status status = c->transport->ops->alloc(c->transport, &oob, bytes, &c->staging.mine, &why);
     if (status != COSET_OK)
         return cst_comm_fail(c, status, -1, sequence, "no shared memory to pass ordinary buffers through: %s",
                              why.text);

@@ -182,7 +182,7 @@ static coset_status start(coset_comm *c, cst_operation *op)
     return status == COSET_OK ? schedule_step(c, op) : status;
 }
 
-static coset_status collective_step(coset_comm *c, cst_operation *op)
+static coset_status next_step(coset_comm *c, cst_operation *op)
 {
     switch (op->phase) {
     case START: return start(c, op);
@@ -191,6 +191,15 @@ static coset_status collective_step(coset_comm *c, cst_operation *op)
     case BULK: return cst_bulk_step(c, op);
     default: return schedule_step(c, op);
     }
+}
+
+/* Whatever went wrong here alone (memory, mostly), the others have begun and would wait for this rank. */
+static coset_status collective_step(coset_comm *c, cst_operation *op)
+{
+    coset_status status = next_step(c, op);
+    if (status == COSET_OK || status == COSET_IN_PROGRESS || cst_poison_status(&c->poison) != COSET_OK)
+        return status;
+    return cst_comm_fail(c, status, -1, op->sequence, "rank %d cannot take part: %s", c->rank, coset_strerror(status));
 }
 
 static void collective_finish(coset_comm *c, cst_operation *op)

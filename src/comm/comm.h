@@ -193,7 +193,7 @@ coset_status cst_comm_note(coset_comm *c, coset_status status, const char *forma
 /* ---- members.c: a small all-gather among some of the ranks, over messages ---- */
 typedef struct {
     coset_comm *comm;
-    const int *members; /* ranks of comm, in the order of the group */
+    const int *members; /* ranks of comm, in the order of the group; NULL: all of them */
     int size, rank;     /* of the group; rank is the own index */
     uint64_t op;        /* message namespace: equal on all members, used by nobody else */
     uint32_t round;
@@ -202,8 +202,8 @@ typedef struct {
     bool all_who_live;         /* an exchange with a dead member fails when the others have had their part in it */
 } cst_members;
 coset_oob cst_members_oob(cst_members *m);
-/* The out-of-band primitive among all ranks, for the operation under way. */
-coset_status cst_members_all(cst_members *m, coset_comm *c, uint64_t op, int **ranks);
+/* Among all ranks, for the operation under way. */
+cst_members cst_members_all(coset_comm *c, uint64_t op);
 /* As part of operation `sequence`: a communicator per color, with other settings and maybe another transport. `tag_space`
  * tells several splits of one operation apart. color < 0: *sub = NULL. */
 coset_status cst_comm_split_as(coset_comm *c, uint64_t sequence, uint32_t tag_space, int color, int key,

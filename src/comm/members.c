@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/error.h"
 #include "comm/exclusive.h"
+#include "transport/agree.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,7 @@ static void prepare(transfer *t, const cst_members *m, int index, const coset_en
                     size_t bytes)
 {
     t->iov = (struct iovec){(void *)(uintptr_t)base, bytes};
-    t->msg = (coset_msg){.peer = m->members[index],
+    t->msg = (coset_msg){.peer = m->members ? m->members[index] : index,
                          .tag = m->round,
                          .op = m->op,
                          .entry = entry,
@@ -59,9 +60,11 @@ static coset_status allgather(void *ctx, const void *send, void *recv, size_t by
     m->deadline = cst_deadline_in(timeout_ms);
     memcpy((char *)recv + (size_t)m->rank * bytes, send, bytes);
     int count = 2 * m->size;
-    transfer *transfers = calloc((size_t)count, sizeof *transfers);
+    cst_room room; /* without memory this rank would leave without a word, and the others wait */
+    transfer *transfers = cst_room_open(&room, count, sizeof *transfers);
     if (!transfers)
         return COSET_ERR_MEMORY;
+    memset(transfers, 0, (size_t)count * sizeof *transfers);
     cst_call regroup = {.kind = CST_SPLIT};
     /* part of the operation under way, whose record all its messages carry; a regrouping after a failure has its own */
     coset_entry entry = m->dead ? cst_entry_make(&regroup, m->op) : m->comm->current;
@@ -79,7 +82,7 @@ static coset_status allgather(void *ctx, const void *send, void *recv, size_t by
         if (transfers[i].msg.status == COSET_IN_PROGRESS)
             ops->cancel(m->comm->transport, &transfers[i].msg);
     m->round++;
-    free(transfers);
+    cst_room_close(&room);
     return status;
 }
 
@@ -111,13 +114,9 @@ static int *everyone(int size)
     return ranks;
 }
 
-coset_status cst_members_all(cst_members *m, coset_comm *c, uint64_t op, int **ranks)
+cst_members cst_members_all(coset_comm *c, uint64_t op)
 {
-    *ranks = everyone(c->size);
-    if (!*ranks)
-        return COSET_ERR_MEMORY;
-    *m = (cst_members){.comm = c, .members = *ranks, .size = c->size, .rank = c->rank, .op = op};
-    return COSET_OK;
+    return (cst_members){.comm = c, .size = c->size, .rank = c->rank, .op = op};
 }
 
 /* Orders the ranks of my color into `ranks`; returns how many. */
@@ -145,13 +144,11 @@ static int index_of(const int *ranks, int n, int rank)
 coset_status cst_comm_split_as(coset_comm *c, uint64_t sequence, uint32_t tag_space, int color, int key,
                                const cst_settings *settings, const coset_transport_ops *plugin, coset_comm **sub)
 {
-    int *ranks = NULL;
-    cst_members world;
-    coset_status status = cst_members_all(&world, c, sequence, &ranks);
-    split_choice *all = calloc((size_t)(unsigned)c->size, sizeof *all);
-    if (!all)
-        status = COSET_ERR_MEMORY;
-    split_choice mine = {color, key, c->rank};
+    cst_room ranks_room, all_room;
+    int *ranks = cst_room_open(&ranks_room, c->size, sizeof *ranks);
+    split_choice *all = cst_room_open(&all_room, c->size, sizeof *all), mine = {color, key, c->rank};
+    cst_members world = cst_members_all(c, sequence);
+    coset_status status = ranks && all ? COSET_OK : COSET_ERR_MEMORY;
     world.round = tag_space * ROUNDS_PER_SPLIT;
     *sub = NULL;
     if (status == COSET_OK)
@@ -171,8 +168,8 @@ coset_status cst_comm_split_as(coset_comm *c, uint64_t sequence, uint32_t tag_sp
         if (status != COSET_OK)
             cst_comm_note(c, status, "split: %s", why.text);
     }
-    free(all);
-    free(ranks);
+    cst_room_close(&all_room);
+    cst_room_close(&ranks_room);
     return status;
 }
 

@@ -3,6 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "comm/exclusive.h"
+#include "transport/agree.h"
 
 #include <stdlib.h>
 
@@ -14,41 +15,30 @@ static int maps(const coset_comm *c)
 /* Nobody may go on with memory that another rank did not get. */
 static coset_status agree(const coset_oob *oob, coset_status mine, int timeout_ms)
 {
-    int32_t value = (int32_t)mine;
-    int32_t *all = calloc((size_t)oob->size, sizeof *all);
+    cst_room room;
+    int32_t value = (int32_t)mine, *all = cst_room_open(&room, oob->size, sizeof *all);
     coset_status status = all ? oob->allgather(oob->ctx, &value, all, sizeof value, timeout_ms) : COSET_ERR_MEMORY;
     for (int r = 0; r < oob->size && status == COSET_OK; r++)
         status = (coset_status)all[r];
-    free(all);
+    cst_room_close(&room);
     return status;
 }
 
 static coset_status alloc_mapped(coset_comm *c, uint64_t sequence, cst_allocation *a, coset_error *why)
 {
-    int *ranks;
-    cst_members m;
-    coset_status status = cst_members_all(&m, c, sequence, &ranks);
-    if (status != COSET_OK)
-        return status;
+    cst_members m = cst_members_all(c, sequence);
     coset_oob oob = cst_members_oob(&m);
     a->kind = CST_MEMORY_MAPPED;
-    status = c->transport->ops->alloc(c->transport, &oob, a->bytes, &a->ptr, why);
-    free(ranks);
-    return status;
+    return c->transport->ops->alloc(c->transport, &oob, a->bytes, &a->ptr, why);
 }
 
 static coset_status alloc_plain(coset_comm *c, uint64_t sequence, cst_allocation *a)
 {
-    int *ranks;
-    cst_members m;
-    coset_status status = cst_members_all(&m, c, sequence, &ranks);
-    if (status != COSET_OK)
-        return status;
+    cst_members m = cst_members_all(c, sequence);
     coset_oob oob = cst_members_oob(&m);
     a->kind = CST_MEMORY_OWN;
     a->ptr = cst_alloc_aligned(64, a->bytes);
-    status = agree(&oob, a->ptr ? COSET_OK : COSET_ERR_MEMORY, c->settings.late_ms);
-    free(ranks);
+    coset_status status = agree(&oob, a->ptr ? COSET_OK : COSET_ERR_MEMORY, c->settings.late_ms);
     if (status != COSET_OK)
         free(a->ptr);
     return status;
@@ -116,15 +106,10 @@ static coset_status free_body(coset_comm *c, uint64_t sequence, void *arg)
         if (status != COSET_OK)
             return status;
     } else if (a->kind == CST_MEMORY_MAPPED) {
-        int *ranks;
-        cst_members m;
-        status = cst_members_all(&m, c, sequence, &ranks);
-        if (status != COSET_OK)
-            return status;
+        cst_members m = cst_members_all(c, sequence);
         coset_oob oob = cst_members_oob(&m);
         coset_error why = COSET_ERROR_INIT;
         status = c->transport->ops->release(c->transport, &oob, a->ptr, &why);
-        free(ranks);
         if (status != COSET_OK)
             return cst_comm_note(c, status, "coset_free: %s", why.text);
     } else {
