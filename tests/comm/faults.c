@@ -490,11 +490,25 @@ static int leave_early(coset_comm *c, void *arg)
     return group_want(c, coset_barrier(c), COSET_ERR_PEER, "with a rank that left") || want_text(c, "rank 1");
 }
 
+/* Rank 0 waits for rank 2, which waits for the one that has left, and leaves then as well. */
+static int leave_behind_another(coset_comm *c, void *arg)
+{
+    (void)arg;
+    int rank = coset_comm_rank(c);
+    float x;
+    if (group_want(c, coset_barrier(c), COSET_OK, "barrier"))
+        return 1;
+    if (rank == 1)
+        return 0;
+    return group_want(c, coset_recv(&x, 1, COSET_F32, rank ? 1 : 2, c), COSET_ERR_PEER, "recv") ||
+           want_text(c, "rank 1");
+}
+
 static int run_leave(const char *transport)
 {
     group g = GROUP(transport, 3);
     g.seconds = 20;
-    return group_run(&g, leave_early, NULL);
+    return group_run(&g, leave_early, NULL) + group_run(&g, leave_behind_another, NULL);
 }
 
 /* ---- who has done its part may leave, however late the last one comes ---- */

@@ -94,9 +94,12 @@ void cst_watch_take(cst_watch *w, int from, const coset_notice *n)
         w->peer[from].waiting = 0;
         atomic_store(&w->peer[from].fate, CST_DEPARTED);
     } else if (n->kind == COSET_NOTICE_DEATH && n->about != w->rank) {
-        if (atomic_load(&w->peer[n->about].fate) != CST_LIVES)
+        int fate = atomic_load(&w->peer[n->about].fate);
+        if (fate == CST_LOST)
             return; /* known */
-        cst_watch_lose(w, n->about, n->status);
+        if (fate == CST_LIVES)
+            cst_watch_lose(w, n->about, n->status);
+        /* of a rank that has said goodbye it is news, too: the sender has still needed it */
     }
     deliver(w, n);
 }
