@@ -52,6 +52,14 @@ cst_checksum cst_wide_quantise(const cst_tools *tools, const cst_block_id *id, c
     return checksum(tools, k, id->n);
 }
 
+void cst_wide_values(const cst_tools *tools, const cst_block_id *id, cst_block_desc desc, const int64_t *k,
+                     double *value)
+{
+    lattice l;
+    prepare(&l, tools, id, desc);
+    reconstruct(&l, k, id->n, value);
+}
+
 void cst_wide_pack(const int64_t *k, uint32_t n, unsigned bits, uint8_t *out)
 {
     memset(out, 0, ((size_t)n * bits + 7) / 8);

@@ -12,6 +12,9 @@
 /* |x| / step is below 2^52. Integers, their checksum, and step (k - theta) into `value` (may be NULL, or x). */
 cst_checksum cst_wide_quantise(const cst_tools *tools, const cst_block_id *id, cst_block_desc desc, const double *x,
                                int64_t *k, double *value);
+/* Values of such integers, in units of id->exponent. */
+void cst_wide_values(const cst_tools *tools, const cst_block_id *id, cst_block_desc desc, const int64_t *k,
+                     double *value);
 void cst_wide_pack(const int64_t *k, uint32_t n, unsigned bits, uint8_t *out);
 /* Decodes against ref; the checksum tells whether it went well. value may be ref. */
 cst_checksum cst_wide_decode(const cst_tools *tools, const cst_block_id *id, cst_block_desc desc, const uint8_t *in,

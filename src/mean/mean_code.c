@@ -252,9 +252,8 @@ static bool code_wide(const cst_mean_coding *c, double *mean)
     cst_packer_set(c->packer, c->part, d, sum);
     int unit = cst_step_unit(d.step);
     id = mean_block(c->o, b, unit);
-    if (unit != b->g->unit)
-        for (uint32_t i = 0; i < n; i++)
-            value[i] = cst_scale2(value[i], b->g->unit - unit);
+    if (unit != b->g->unit) /* as receivers do: scaling could round otherwise, or overflow */
+        cst_wide_values(l->tools, &id, d, k, value);
     cst_vector_store_wide(l->vector, b->g->block, value, unit);
     return true;
 }

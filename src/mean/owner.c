@@ -107,7 +107,7 @@ static void code_block(cst_group_work *w, const cst_block_now *now, const cst_gr
     cst_owner *o = w->o;
     cst_mean_coding c = {.o = o, .packer = w->packer, .b = now, .part = now->g->block - o->first};
     uint8_t arg;
-    if (w->round < CST_LAST_ROUND && !now->g->exact && cst_owner_refines(o, now, g, w->round, &arg)) {
+    if (w->round < CST_LAST_ROUND && !now->g->exact && cst_owner_refines(o, now, g, &arg)) {
         cst_owner_request(w, (cst_request){now->g->block, CST_TO_ALL, CST_ASK_REFINE, arg});
         cst_owner_postpone(w, now->g->block, NULL, cst_owner_bits_refined(w, now, g, arg));
         return;

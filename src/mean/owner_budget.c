@@ -55,10 +55,11 @@ static bool refinable(const cst_owner *o, const cst_block_now *b, uint8_t arg)
     return true;
 }
 
-bool cst_owner_refines(const cst_owner *o, const cst_block_now *b, const cst_group_now *g, int round, uint8_t *arg)
+bool cst_owner_refines(const cst_owner *o, const cst_block_now *b, const cst_group_now *g, uint8_t *arg)
 {
     const cst_shared *s = o->listen.shared;
-    if (s->options.bits > 0 || (b->alike && round > 0)) /* where there is no spread, no step is fine enough */
+    bool refined = b->largest_step < b->largest_base;
+    if (s->options.bits > 0 || (b->alike && refined)) /* where there is no spread, no step is fine enough */
         return false;
     double target = fmax(cst_error_up(&s->options.rules, s->beta, cst_in_unit(g->s2, g->unit, b->g->unit)),
                          cst_in_unit(g->least, g->unit, b->g->unit));

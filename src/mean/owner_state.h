@@ -31,7 +31,7 @@ typedef struct {
 /* The group's spread now: as measured for the blocks at hand, as told in an earlier round for those that are done. */
 cst_group_now cst_owner_look(const cst_owner *o, const cst_group *g, const cst_block_now *now);
 /* Was phase 1 too coarse for the spread measured now? *arg: how much finer its senders shall be, in quarters of an octave. */
-bool cst_owner_refines(const cst_owner *o, const cst_block_now *b, const cst_group_now *g, int round, uint8_t *arg);
+bool cst_owner_refines(const cst_owner *o, const cst_block_now *b, const cst_group_now *g, uint8_t *arg);
 /* D2, of a block's mean, that the budget leaves; and what it may become where a frame is too small. */
 double cst_owner_error_left(const cst_group_work *w, const cst_block_now *now, const cst_group_now *g);
 double cst_owner_error_at_most(const cst_group_work *w, const cst_block_now *now, const cst_group_now *g, double left);

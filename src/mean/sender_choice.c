@@ -112,7 +112,8 @@ static cst_block_desc wide_code(const cst_sender *s, uint32_t block, double gain
     unsigned class = p->up.class;
     if (p->kind != CST_PLAN_WIDE)
         class = (unsigned)(cst_log2(12 * sqrt(2 * p->s2 + 1) / sqrt(12.0)) + 1.5);
-    return with_step(s, block, CST_CODE_WIDE, class ? class : 1, step);
+    const unsigned most = 62;
+    return with_step(s, block, CST_CODE_WIDE, class < 1 ? 1 : class > most ? most : class, step);
 }
 
 cst_block_desc cst_sender_choose(const cst_sender *s, uint32_t block, int owner)
