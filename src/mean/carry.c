@@ -134,7 +134,12 @@ static coset_status advance(pipeline *p, flight *f)
     coset_status status = cst_mean_next(f->round, &f->xfer);
     p->fresh -= f->transfers == 1;
     p->fresh += ++f->transfers == 1;
-    return status ? give_up(p->mean, p->comm, status) : launch(p, f);
+    if (status)
+        return give_up(p->mean, p->comm, status);
+    status = launch(p, f);
+    return status ? cst_comm_fail(p->comm, status, -1, UINT64_MAX, "compressed mean: a transfer could not begin: %s",
+                                  coset_strerror(status))
+                  : COSET_OK;
 }
 
 static coset_status begin_segment(pipeline *p)

@@ -8,15 +8,17 @@
 
 #include "refusal.h"
 
+#include <coset_mean.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <stdatomic.h>
+#include <string.h>
 #include <sys/mman.h>
 
 enum { LONG = 300000 };
 
-typedef enum { ALLOC, FREE, SPLIT, ALLREDUCE, IALLREDUCE, ALLGATHER, KINDS } what;
-static const char *const names[] = {"alloc", "free", "split", "allreduce", "iallreduce", "allgather"};
+typedef enum { ALLOC, FREE, SPLIT, MEAN, ALLREDUCE, IALLREDUCE, ALLGATHER, KINDS } what;
+static const char *const names[] = {"alloc", "free", "split", "mean", "allreduce", "iallreduce", "allgather"};
 
 typedef struct {
     what kind;
@@ -45,27 +47,48 @@ static coset_status operation(coset_comm *c, what kind, void **memory, float *x,
     }
 }
 
+/* What comes before an operation, which is to succeed. */
+static int prepare(coset_comm *c, what kind, void **memory, coset_mean **mean, const coset_span *x)
+{
+    coset_error why = COSET_ERROR_INIT;
+    if (kind == FREE)
+        return group_want(c, coset_alloc(c, 100000, memory), COSET_OK, "alloc");
+    if (kind == MEAN) /* the first call of a mean is an exact one */
+        return coset_mean_create(coset_comm_rank(c), coset_comm_size(c), NULL, mean, &why) ||
+               group_want(c, coset_mean_allreduce(*mean, x, 1, COSET_F32, c, NULL), COSET_OK, "first mean");
+    return 0;
+}
+
 static int body(coset_comm *c, void *arg)
 {
     run *g = arg;
     void *memory = NULL;
     float *x = calloc(LONG, sizeof *x), *y = calloc(3 * LONG, sizeof *y);
-    if (!x || !y || (g->kind == FREE && group_want(c, coset_alloc(c, 100000, &memory), COSET_OK, "alloc")))
+    coset_mean *mean = NULL;
+    coset_span span = {1, x, y, LONG};
+    if (!x || !y)
+        return 1;
+    for (int i = 0; i < LONG; i++)
+        x[i] = (float)((i * 31 + coset_comm_rank(c) * 17) % 1000);
+    if (prepare(c, g->kind, &memory, &mean, &span))
         return 1;
     coset_barrier(c); /* over messages rank 1 may be through, and have failed, before the others are */
     if (coset_comm_rank(c) == 1)
         refuse_allocation(g->k);
-    coset_status status = operation(c, g->kind, &memory, x, y);
+    coset_status status = g->kind == MEAN ? coset_mean_allreduce(mean, &span, 1, COSET_F32, c, NULL)
+                                          : operation(c, g->kind, &memory, x, y);
     if (coset_comm_rank(c) == 1) {
         atomic_store(&g->refused, allocation_was_refused());
         refuse_allocation(0);
-        if (g->kind == IALLREDUCE && g->k == 1)
-            return 0; /* no request, so no operation: the others hear that it has left */
+        if ((g->kind == ALLOC || g->kind == IALLREDUCE) && g->k == 1)
+            return 0; /* the call could be made again, it has not begun: the others hear that this rank has left */
     }
     coset_barrier(c);
+    coset_mean_destroy(mean);
     free(x);
     free(y);
-    return status == COSET_ERR_LATE ? group_fail(c, "%s, allocation %ld: late", names[g->kind], g->k) : 0;
+    int unheard = status == COSET_ERR_LATE || status == COSET_ERR_MISMATCH; /* of rank 1's barrier with the operation */
+    return unheard ? group_fail(c, "%s, allocation %ld: %s", names[g->kind], g->k, coset_strerror(status)) : 0;
 }
 
 int main(int argc, char **argv)
@@ -73,7 +96,8 @@ int main(int argc, char **argv)
     enum { MOST = 200 };
     run *g = mmap(NULL, sizeof *g, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int bad = argc < 2 || g == MAP_FAILED;
-    for (int kind = 0; kind < KINDS && !bad; kind++) {
+    int kinds = argc > 1 && strcmp(argv[1], "shm") ? MEAN + 1 : KINDS; /* the others take tcp a second each to leave */
+    for (int kind = 0; kind < kinds && !bad; kind++) {
         long k = 0;
         do {
             *g = (run){.kind = (what)kind, .k = ++k};
