@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The parts that transports are made of, by themselves. */
 #include "transport/agree.h"
-#include "transport/channel/layout.h"
+#include "base/alloc.h"
+#include "transport/channel/channel.h"
 #include "transport/drive.h"
 #include "transport/hostile.h"
 #include "transport/iov.h"
@@ -322,6 +323,59 @@ static void test_agree(void **state)
     assert_int_equal(cst_agree(&oob, "it", COSET_OK, 5, 100, &why), COSET_ERR_LATE);
 }
 
+/* A sender that gives its message up while the receiver is in the middle of copying it. */
+typedef struct {
+    cst_channel *sender;
+    coset_msg msg;
+    char memory[5000];
+} given_up;
+
+static void no_doorbell(void *self, int peer)
+{
+    (void)self, (void)peer;
+}
+
+static coset_location in_segment(void *self, const void *ptr, size_t bytes)
+{
+    (void)self, (void)ptr, (void)bytes;
+    return (coset_location){COSET_LOC_SEGMENT, 0, 0};
+}
+
+static void *map_and_give_up(void *self, int peer, const coset_location *at, size_t bytes)
+{
+    given_up *g = self;
+    (void)peer, (void)at, (void)bytes;
+    cst_channel_cancel(g->sender, &g->msg);
+    memset(g->memory, 9, sizeof g->memory); /* its owner's again */
+    return g->memory;
+}
+
+/* What has been copied by then may be anything: it is no message. */
+static void test_given_up(void **state)
+{
+    (void)state;
+    static given_up g;
+    char got[sizeof g.memory], *areas[2];
+    struct iovec from = {g.memory, sizeof g.memory}, to = {got, sizeof got};
+    cst_layout layout = cst_layout_for(2, 4, 8192);
+    for (int r = 0; r < 2; r++)
+        assert_non_null(areas[r] = cst_alloc_aligned(4096, layout.bytes));
+    cst_channel_backend be = {.self = &g, .doorbell = no_doorbell, .locate = in_segment, .map = map_and_give_up};
+    cst_channel *receiver = cst_channel_new(1, &layout, areas, &be);
+    g.sender = cst_channel_new(0, &layout, areas, &be);
+    g.msg = (coset_msg){.peer = 1, .iov = &from, .iovcnt = 1};
+    coset_msg receive = {.peer = 0, .iov = &to, .iovcnt = 1};
+    assert_int_equal(cst_channel_isend(g.sender, &g.msg), COSET_OK);
+    assert_int_equal(cst_channel_irecv(receiver, &receive), COSET_OK);
+    cst_channel_progress(receiver);
+    assert_int_equal(g.msg.status, COSET_ERR_ABORTED);
+    assert_int_equal(receive.status, COSET_ERR_ABORTED);
+    cst_channel_free(receiver);
+    cst_channel_free(g.sender);
+    free(areas[0]);
+    free(areas[1]);
+}
+
 static void no_notice(void *self, int peer, const coset_notice *notice)
 {
     (void)self, (void)peer, (void)notice;
@@ -387,6 +441,7 @@ int main(void)
         cmocka_unit_test(test_hostile_channel),
         cmocka_unit_test(test_agree),
         cmocka_unit_test(test_mesh_wake),
+        cmocka_unit_test(test_given_up),
     };
     return cmocka_run_group_tests_name("transport parts", tests, NULL, NULL);
 }

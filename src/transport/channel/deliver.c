@@ -28,10 +28,15 @@ static bool step(cst_channel *ch, int peer, const cst_head *head, cst_slot_state
                                           cst_slot_word(head->length, to));
 }
 
-static void offer_done(cst_channel *ch, int peer, const cst_head *head)
+/* The receiver's step out of CLAIMED; false if the sender could not wait for it (a cancel), and what has been copied may
+ * be anything. */
+static bool leave_claim(cst_channel *ch, int peer, const cst_head *head, cst_slot_state to)
 {
-    atomic_store(&offer_word(ch, peer, head)->word, cst_slot_word(head->length, CST_SLOT_DONE));
+    uint32_t expected = cst_slot_word(head->length, CST_SLOT_CLAIMED);
+    bool waited =
+        atomic_compare_exchange_strong(&offer_word(ch, peer, head)->word, &expected, cst_slot_word(head->length, to));
     cst_wake_peer(ch, peer);
+    return waited;
 }
 
 void cst_discard(cst_channel *ch, int peer, const cst_head *head)
@@ -39,7 +44,7 @@ void cst_discard(cst_channel *ch, int peer, const cst_head *head)
     if (head->kind == CST_CELL_BLOCK)
         block_done(ch, peer, head->index);
     else if (head->kind == CST_CELL_OFFER && step(ch, peer, head, CST_SLOT_CLAIMED))
-        offer_done(ch, peer, head);
+        leave_claim(ch, peer, head, CST_SLOT_DONE);
 }
 
 /* One address space: the sender's own iovecs are the description. */
@@ -121,13 +126,10 @@ static cst_delivery take_offer(cst_channel *ch, int peer, const cst_head *head, 
     *status = COSET_OK;
     for (int i = 0; i < head->pieces && !*status; i++)
         *status = copy_piece(ch, peer, &pieces[i], &to);
-    if (*status == COSET_ERR_UNSUPPORTED) { /* pulling does not work any more: ask for a stream */
-        atomic_store(&offer_word(ch, peer, head)->word, cst_slot_word(head->length, CST_SLOT_STREAM));
-        cst_wake_peer(ch, peer);
-        return CST_STREAMS;
-    }
-    offer_done(ch, peer, head);
-    return CST_DELIVERED;
+    bool stream = *status == COSET_ERR_UNSUPPORTED; /* pulling does not work any more */
+    if (!leave_claim(ch, peer, head, stream ? CST_SLOT_STREAM : CST_SLOT_DONE))
+        *status = COSET_ERR_ABORTED;
+    return *status == COSET_ERR_UNSUPPORTED ? CST_STREAMS : CST_DELIVERED;
 }
 
 static bool expected(const coset_msg *msg, const cst_head *head)

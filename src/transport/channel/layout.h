@@ -76,7 +76,8 @@ typedef struct {
  *     OFFERED -> CLAIMED -> DONE   the receiver copies, then the sender's message is complete
  *     OFFERED -> STREAM            the receiver cannot reach the memory: the sender sends it through stage blocks
  *     OFFERED -> CANCELLED         the sender took it back
- * The first step is a compare-and-exchange on both sides, so that a cancelled message is never read.
+ *     CLAIMED -> CANCELLED         the same, and the receiver has stopped in the middle of its copy
+ * Each step is a compare-and-exchange on both sides, so that a cancelled message is never taken for one.
  */
 typedef enum {
     CST_SLOT_FREE = 0,

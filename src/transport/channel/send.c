@@ -296,7 +296,9 @@ static void settle(cst_channel *ch, uint16_t s)
         else
             sched_yield();
         if (!ch->be.peer_trusted && (ch->peers[o->msg->peer].gone || cst_deadline_passed(end))) {
-            o->retired = true;
+            uint32_t claimed = cst_slot_word(o->generation, CST_SLOT_CLAIMED);
+            o->retired = atomic_compare_exchange_strong(&cst_slot(&ch->layout, ch->areas[ch->rank], s)->word, &claimed,
+                                                        cst_slot_word(o->generation, CST_SLOT_CANCELLED));
             return;
         }
     }
