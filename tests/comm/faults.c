@@ -424,16 +424,13 @@ static int run_regroup(const char *transport)
 static int regroup_late(coset_comm *c, void *arg)
 {
     int dead_ms = *(int *)arg;
-    if (group_want(c, coset_barrier(c), COSET_OK, "barrier"))
-        return 1;
     if (coset_comm_rank(c) == 1)
         raise(SIGKILL);
     if (coset_comm_rank(c) == 2)
-        poll(NULL, 0, 5 * dead_ms / 2);
+        poll(NULL, 0, 3 * dead_ms / 2);
     coset_comm *rest;
-    while (coset_barrier(c) == COSET_OK)
-        continue;
-    if (group_want(c, coset_comm_shrink(c, &rest), COSET_OK, "shrink"))
+    if (group_want(c, coset_barrier(c), COSET_ERR_PEER, "barrier") ||
+        group_want(c, coset_comm_shrink(c, &rest), COSET_OK, "shrink"))
         return 1;
     int bad = coset_comm_size(rest) != 3 ? group_fail(c, "%d survivors", coset_comm_size(rest)) : 0;
     coset_comm_destroy(rest);
@@ -443,7 +440,7 @@ static int regroup_late(coset_comm *c, void *arg)
 static int run_late_survivor(const char *transport)
 {
     group g = GROUP(transport, 4);
-    int dead_ms = g.options.dead_ms = 1000;
+    int dead_ms = g.options.dead_ms = 2000;
     g.expect_dead = 1;
     return group_run(&g, regroup_late, &dead_ms);
 }
@@ -523,7 +520,7 @@ static int come_last(coset_comm *c, void *arg)
         bad = bad || group_want(c, coset_send(many, MANY, COSET_F32, 0, c), COSET_OK, "send");
         return bad || group_want(c, coset_reduce(few, NULL, 10, COSET_F32, COSET_SUM, 0, c), COSET_OK, "reduce");
     }
-    poll(NULL, 0, 5 * dead_ms / 2);
+    poll(NULL, 0, 3 * dead_ms / 2);
     for (int r = 1; r < 3 && !bad; r++) {
         memset(many, 0, sizeof many);
         bad = group_want(c, coset_recv(many, MANY, COSET_F32, r, c), COSET_OK, "recv");
@@ -537,7 +534,7 @@ static int come_last(coset_comm *c, void *arg)
 static int run_last(const char *transport)
 {
     group g = GROUP(transport, 3);
-    int dead_ms = g.options.dead_ms = 1000;
+    int dead_ms = g.options.dead_ms = 2000;
     return group_run(&g, come_last, &dead_ms);
 }
 

@@ -6,6 +6,7 @@
 #include "unit.h"
 
 #include <poll.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -248,6 +249,31 @@ static void the_end_of_data_waits_for_a_goodbye(void **state)
     stop();
 }
 
+static void *stop_main(void *unused)
+{
+    cst_watch_stop(t.watch, 1000);
+    return unused;
+}
+
+/* Of two that leave at the same time one hears the other's goodbye, says none to it and is gone. */
+static void who_leaves_declares_nobody_dead(void **state)
+{
+    (void)state;
+    uint8_t bytes[CST_RECORD_BYTES];
+    coset_notice n;
+    bool is_notice;
+    pthread_t thread;
+    start(60000);
+    assert_int_equal(pthread_create(&thread, NULL, stop_main, NULL), 0);
+    assert_int_equal(heard_by(1).kind, COSET_NOTICE_GOODBYE);
+    cst_close(t.far[1]);
+    pthread_join(thread, NULL); /* it waits for rank 2, which has not read its goodbye yet */
+    assert_int_equal(heard_by(2).kind, COSET_NOTICE_GOODBYE);
+    while (!cst_recv_all(t.far[2], bytes, sizeof bytes, cst_deadline_in(5000), NULL))
+        assert_true(cst_record_read(bytes, sizeof bytes, &is_notice, &n) > 0); /* a beat */
+    cst_close(t.far[2]);
+}
+
 /* A peer that reads nothing cannot make announcing block, nor one that talks endlessly fill the memory. */
 static void stuck_and_talkative_peers(void **state)
 {
@@ -321,6 +347,7 @@ int main(void)
         cmocka_unit_test(other_notices_pass),
         cmocka_unit_test(nonsense_is_death),
         cmocka_unit_test(the_end_of_data_waits_for_a_goodbye),
+        cmocka_unit_test(who_leaves_declares_nobody_dead),
         cmocka_unit_test(stuck_and_talkative_peers),
         cmocka_unit_test(who_was_away_does_not_judge),
     };

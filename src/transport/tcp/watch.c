@@ -194,7 +194,10 @@ void cst_watch_stop(cst_watch *w, int limit_ms)
 {
     cst_deadline limit = cst_deadline_in(limit_ms);
     coset_notice goodbye = cst_notice_make(COSET_NOTICE_GOODBYE, w->rank, COSET_OK, -1, "goodbye");
-    cst_watch_announce(w, &goodbye);
+    pthread_mutex_lock(&w->lock);
+    w->leaving = true;
+    cst_watch_tell_all(w, &goodbye, -1);
+    pthread_mutex_unlock(&w->lock);
     while (!all_taken(w) && !cst_deadline_passed(limit))
         nanosleep(&(struct timespec){0, 200000}, NULL);
     atomic_store(&w->stop, true);

@@ -34,6 +34,7 @@ struct cst_watch {
     void *ctx;
     int epoll, nudge; /* nudge: an event fd that makes the thread look around */
     bool running;
+    bool leaving; /* it has said goodbye, or is about to; under the lock */
     pthread_t thread;
     pthread_mutex_t lock; /* inbox, out buffers, changes of fate */
     cst_notices inbox;

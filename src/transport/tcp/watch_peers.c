@@ -78,6 +78,10 @@ void cst_watch_declare_dead(cst_watch *w, int r, coset_status status, const char
 {
     if (atomic_load(&w->peer[r].fate) != CST_LIVES)
         return;
+    if (w->leaving) { /* a peer that leaves at the same time owes this rank no goodbye */
+        cst_watch_lose(w, r, status);
+        return;
+    }
     coset_notice n = cst_notice_make(COSET_NOTICE_DEATH, r, status, r, "%s", text);
     cst_log(CST_LOG_INFO, "tcp: rank %d has lost rank %d: %s", w->rank, r, text);
     cst_watch_lose(w, r, status);
