@@ -4,6 +4,7 @@
 #include "base/error.h"
 #include "coll/collective.h"
 #include "comm/request.h"
+#include "cpu/fpmode.h"
 #include "mean/internal.h"
 #include "mean/public.h"
 #include "mean/cuts.h"
@@ -54,9 +55,12 @@ typedef struct {
     coset_mean_report report;
 } pipeline;
 
+/* From within a codec, whose floating-point mode is not for others' operations and the callbacks at their ends. */
 static void look_after_transfers(void *comm)
 {
+    cst_fpmode mode = cst_fpmode_enter();
     cst_comm_drive_once(comm);
+    cst_fpmode_leave(mode);
 }
 
 static coset_status start(pipeline *p, flight *f, const cst_operation *op)

@@ -191,6 +191,76 @@ static void over_sockets_too(void **state)
     check_bytes(&id);
 }
 
+/* ---- operations of others, which end while segments are coded ---- */
+
+enum { OTHERS = 64, LONG = 1 << 21 };
+
+typedef struct {
+    const coset_unique_id *id;
+    int rank, called, flushed;
+    coset_status status;
+} bystander;
+
+static void multiply_a_denormal(void *ctx, coset_status status)
+{
+    bystander *b = ctx;
+    volatile float tiny = 1e-40f;
+    tiny *= 0.5f;
+    b->called += status == COSET_OK;
+    b->flushed += tiny == 0;
+}
+
+static void *run_bystander(void *arg)
+{
+    bystander *b = arg;
+    coset_comm *comm = NULL;
+    coset_mean *mean = NULL;
+    coset_request *requests[OTHERS];
+    coset_comm_options tcp = COSET_COMM_OPTIONS_INIT;
+    tcp.transport = "tcp";
+    b->status = coset_comm_create_id(b->id, b->rank, 2, &tcp, &comm, NULL);
+    if (!b->status)
+        b->status = coset_mean_create(b->rank, 2, NULL, &mean, NULL);
+    float *x = calloc(LONG, sizeof *x), one[OTHERS], sum[OTHERS];
+    for (size_t i = 0; i < LONG; i++)
+        x[i] = input(b->rank, 0, i);
+    coset_span span = {1, x, x, LONG};
+    for (int i = 0; !b->status && i < OTHERS; i++) {
+        one[i] = 1;
+        b->status = coset_iallreduce(&one[i], &sum[i], 1, COSET_F32, COSET_SUM, comm, &requests[i]);
+        if (!b->status)
+            b->status = coset_request_on_complete(requests[i], multiply_a_denormal, b);
+    }
+    if (!b->status)
+        b->status = coset_mean_allreduce(mean, &span, 1, COSET_F32, comm, NULL);
+    for (int i = 0; !b->status && i < OTHERS; i++)
+        b->status = coset_wait(&requests[i], -1);
+    coset_mean_destroy(mean);
+    coset_comm_destroy(comm);
+    free(x);
+    return NULL;
+}
+
+static void callbacks_keep_denormals(void **state)
+{
+    (void)state;
+    coset_unique_id id;
+    bystander b[2];
+    pthread_t threads[2];
+    assert_int_equal(coset_unique_id_create(&id), COSET_OK);
+    for (int r = 0; r < 2; r++) {
+        b[r] = (bystander){&id, r, 0, 0, COSET_OK};
+        assert_int_equal(pthread_create(&threads[r], NULL, run_bystander, &b[r]), 0);
+    }
+    for (int r = 0; r < 2; r++)
+        pthread_join(threads[r], NULL);
+    for (int r = 0; r < 2; r++) {
+        assert_int_equal(b[r].status, COSET_OK);
+        assert_int_equal(b[r].called, OTHERS);
+        assert_int_equal(b[r].flushed, 0);
+    }
+}
+
 static void another_budget_on_one_rank_is_a_mismatch_for_all(void **state)
 {
     (void)state;
@@ -213,6 +283,7 @@ int main(void)
         cmocka_unit_test(mean_of_f64),
         cmocka_unit_test(bytes_on_the_wire_are_those_reported),
         cmocka_unit_test(over_sockets_too),
+        cmocka_unit_test(callbacks_keep_denormals),
         cmocka_unit_test(another_budget_on_one_rank_is_a_mismatch_for_all),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
