@@ -62,7 +62,7 @@ coset_status cst_watch_fate_status(const cst_watch *w, int r)
 void cst_watch_still_arrives(cst_watch *w, int r)
 {
     pthread_mutex_lock(&w->lock);
-    w->peer[r].departed = cst_now_ns();
+    atomic_store(&w->peer[r].departed, cst_now_ns());
     atomic_store(&w->peer[r].fate, CST_DEPARTED);
     pthread_mutex_unlock(&w->lock);
 }

@@ -23,7 +23,7 @@ typedef struct {
     _Atomic int fate;            /* cst_fate; written under the lock */
     _Atomic int status;          /* of a lost peer */
     _Atomic uint64_t data_ended; /* when, 0: not */
-    uint64_t departed;           /* when, or when something last came after it; under the lock */
+    _Atomic uint64_t departed;   /* when, or when something last came after it; written under the lock */
     size_t waiting;              /* bytes in out; under the lock */
     uint8_t *out;
 } cst_watched;

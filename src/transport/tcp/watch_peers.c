@@ -94,7 +94,7 @@ void cst_watch_take(cst_watch *w, int from, const coset_notice *n)
     if (n->kind == COSET_NOTICE_GOODBYE) {
         if (atomic_load(&w->peer[from].fate) != CST_LIVES)
             return;
-        w->peer[from].departed = cst_now_ns();
+        atomic_store(&w->peer[from].departed, cst_now_ns());
         w->peer[from].waiting = 0;
         atomic_store(&w->peer[from].fate, CST_DEPARTED);
     } else if (n->kind == COSET_NOTICE_DEATH && n->about != w->rank) {

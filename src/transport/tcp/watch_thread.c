@@ -78,7 +78,7 @@ static void judge_silence(cst_watch *w, int r, uint64_t now)
     uint64_t data_ended = atomic_load(&p->data_ended);
     int fate = atomic_load(&p->fate), data_end_ms = w->dead_ms > DATA_END_MS ? w->dead_ms : DATA_END_MS;
     char text[128];
-    if (fate == CST_DEPARTED && is_past(now, p->departed, w->dead_ms)) {
+    if (fate == CST_DEPARTED && is_past(now, atomic_load(&p->departed), w->dead_ms)) {
         pthread_mutex_lock(&w->lock);
         atomic_store(&p->fate, CST_OVERDUE); /* no death, but its last bytes may have been lost on the way */
         pthread_mutex_unlock(&w->lock);
