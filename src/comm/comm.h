@@ -103,6 +103,7 @@ struct coset_comm {
     uint64_t *wrong_call;           /* messages: 1 + the operation that a rank called with wrong arguments; 0 */
     uint64_t own_wrong[CST_WRONG_CALLS]; /* the last own calls with wrong arguments: 1 + the operation; 0: none */
     unsigned own_wrongs;                 /* how many there have been */
+    uint32_t exits;                      /* exit barriers that this rank has come to (cst_shared_done); driver only */
     _Atomic bool polled; /* the caller drives and sleeps on the transport's descriptor: readable means work */
     _Atomic uint64_t operations;
     _Atomic uint64_t wait_ns;

@@ -132,18 +132,16 @@ void *cst_shared_target(const coset_comm *c, const cst_operation *op, int rank)
 
 void cst_shared_done(coset_comm *c)
 {
-    _Atomic uint32_t *done = &c->control[c->rank]->done.word;
-    cst_flag_post(done, cst_flag_value(done) + 1);
+    cst_flag_post(&c->control[c->rank]->done.word, ++c->exits);
 }
 
 coset_status cst_shared_all_done(coset_comm *c, cst_operation *op)
 {
-    uint32_t mine = cst_flag_value(&c->control[c->rank]->done.word);
     for (int i = 1; i < c->size; i++) {
         int peer = (c->rank + i) % c->size;
         cst_flag *done = &c->control[peer]->done;
-        if (!cst_flag_reached(&done->word, mine)) {
-            op->wait = (cst_wait){&done->word, mine, peer, 1};
+        if (!cst_flag_reached(&done->word, c->exits)) {
+            op->wait = (cst_wait){&done->word, c->exits, peer, 1};
             return COSET_IN_PROGRESS;
         }
     }
