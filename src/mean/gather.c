@@ -239,7 +239,8 @@ int cst_gather_turn(cst_gathering *t, int turn)
         return -2;
     int sender = (t->l->rank + 1 + turn % others) % ranks;
     if (pass == 0) {
-        for (sender = 0; sender < ranks && t->heard[sender].order != turn + 1;)
+        bool over = t->decoded < turn; /* no rank has had the order before this one */
+        for (sender = over ? ranks : 0; sender < ranks && t->heard[sender].order != turn + 1;)
             sender++;
         if (sender == ranks)
             return -1;
