@@ -23,10 +23,10 @@ typedef struct {
     _Atomic bool woken; /* `event` has been rung and not yet read */
     bool called;        /* it has been read; for idle to take notice of and clear */
     cst_link *links;
-    coset_status
-        trouble;  /* what the first notice that was no goodbye, or the first end of a link, means for all; or OK */
-    int troubled; /* the rank that it is about */
-    int pages;    /* the descriptor of segment pages_number, which rank 0 sent and nobody has taken; or -1 */
+    /* What the first notice that was no goodbye, or the first end of a link, means for all, and whom it is about; or OK. */
+    coset_status trouble;
+    int troubled;
+    int pages; /* the descriptor of segment pages_number, which rank 0 sent and nobody has taken; or -1 */
     uint32_t pages_number;
 } cst_mesh;
 
