@@ -482,6 +482,10 @@ def case_errors() -> None:
     group = dist.new_group(backend="coset")
     raises(coset.MismatchError, lambda: dist.all_reduce(torch.zeros(5 + RANK), group=group))
     raises(coset.MismatchError, lambda: dist.barrier(group=group))
+    group = dist.new_group(backend="coset")
+    splits, both = [1] * SIZE if RANK == 0 else [], torch.zeros(2, SIZE)
+    dist.all_to_all_single(both[0], both[1], [1] * SIZE, [1] * SIZE, group=group)
+    raises(coset.MismatchError, lambda: dist.all_to_all_single(both[0], both[1], splits, splits, group=group))
 
 
 def case_ddp_replicas_are_identical() -> None:

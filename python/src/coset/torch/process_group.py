@@ -308,6 +308,7 @@ class ProcessGroup(dist.ProcessGroup):
     def _exchange(self, sources: dict[int, Tensor], targets: dict[int, Tensor]) -> None:
         """Sends bytes to some ranks and receives from some; both sides know the sizes."""
         rank, comm = self.rank(), self._pairwise()
+        self._comm.barrier()  # where a rank makes another collective, messages would wait for it until the timeout
         incoming = {peer: raw(t) for peer, t in targets.items()}
         requests = [comm.irecv(data, peer) for peer, data in incoming.items() if peer != rank and data.numel()]
         requests += [comm.isend(data, peer) for peer, data in sources.items() if peer != rank and data.numel()]
