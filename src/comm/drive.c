@@ -9,19 +9,10 @@
  * A blocking call on an idle communicator takes the driver bit and a number, and runs on its own stack: no queue, no
  * lock, no hand-off (a hand-off to another thread costs 20 to 50 us, a small all-reduce a fraction of one).
  */
-#include "base/alloc.h"
 #include "base/clock.h"
 #include "comm/comm.h"
+#include "comm/queue.h"
 #include "comm/request.h"
-
-#include <stdlib.h>
-#include <string.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-#define QUEUED_MASK UINT64_C(0xffff)
-#define DRIVER      (QUEUED_MASK + 1)
-#define NUMBER_STEP (DRIVER << 1)
 
 /* Longest sleep between looks at deaths, aborts and lateness: well under the five seconds that docs promise. */
 #define BREATH_MS 50
@@ -33,27 +24,10 @@
 /* Sends under way at once to one rank; later ones wait for these, whose receives are posted before theirs anyway. Transports
  * have room for so many beside the messages of collectives, which must not wait for receives to be posted. */
 #define SENDS_AT_ONCE 8
-/* The ticket counts queued operations in 16 bits. */
-#define MOST_QUEUED 60000
-
-static int is_pairwise(const cst_operation *op)
-{
-    return op->call.kind == CST_SEND || op->call.kind == CST_RECV;
-}
-
-static int queued(const coset_comm *c)
-{
-    return (int)(atomic_load(&c->queue.ticket) & QUEUED_MASK);
-}
-
-static int driven(coset_comm *c)
-{
-    return (atomic_load(&c->queue.ticket) & DRIVER) != 0;
-}
 
 static int take_driver(coset_comm *c)
 {
-    return !driven(c) && !(atomic_fetch_or(&c->queue.ticket, DRIVER) & DRIVER);
+    return !cst_driven(c) && !(atomic_fetch_or(&c->queue.ticket, CST_TICKET_DRIVER) & CST_TICKET_DRIVER);
 }
 
 static void ring_turn(coset_comm *c)
@@ -65,7 +39,7 @@ static void ring_turn(coset_comm *c)
 /* Sequentially consistent, so that a thread about to sleep sees the driver gone or is seen sleeping. */
 static void leave_driver(coset_comm *c)
 {
-    atomic_fetch_sub(&c->queue.ticket, DRIVER);
+    atomic_fetch_sub(&c->queue.ticket, CST_TICKET_DRIVER);
     ring_turn(c);
 }
 
@@ -73,7 +47,7 @@ static void begin(coset_comm *c, cst_operation *op)
 {
     op->began = 1;
     op->entry = cst_entry_make(&op->call, op->sequence);
-    if (is_pairwise(op))
+    if (cst_is_pairwise(op))
         return;
     cst_comm_remember(c, op);
     int timed = cst_call_block_bytes(&op->call) >= TIMED_BYTES;
@@ -86,7 +60,7 @@ static void conclude(coset_comm *c, cst_operation *op, coset_status status)
         op->class->finish(c, op);
     if (op->record)
         cst_recorder_end(op->record, status);
-    if (status != COSET_OK && op->began && c->control && !is_pairwise(op))
+    if (status != COSET_OK && op->began && c->control && !cst_is_pairwise(op))
         cst_shared_withdraw(c, op);
     if (status == COSET_OK)
         /* only the driver counts; others may read */
@@ -146,28 +120,27 @@ static int take_idle(coset_comm *c, cst_operation *op)
 {
     uint64_t ticket = atomic_load_explicit(&c->queue.ticket, memory_order_relaxed);
     do {
-        if (ticket & (QUEUED_MASK | DRIVER))
+        if (ticket & (CST_TICKET_QUEUED | CST_TICKET_DRIVER))
             return 0;
-    } while (!atomic_compare_exchange_weak_explicit(&c->queue.ticket, &ticket, ticket + NUMBER_STEP + DRIVER,
-                                                    memory_order_acq_rel, memory_order_relaxed));
-    op->sequence = ticket / NUMBER_STEP;
+    } while (!atomic_compare_exchange_weak_explicit(&c->queue.ticket, &ticket,
+                                                    ticket + CST_TICKET_STEP + CST_TICKET_DRIVER, memory_order_acq_rel,
+                                                    memory_order_relaxed));
+    op->sequence = ticket / CST_TICKET_STEP;
     return 1;
 }
-
-static coset_status enqueue(coset_comm *c, const cst_operation *op, coset_request **out);
 
 coset_status cst_comm_run(coset_comm *c, cst_operation *op)
 {
     coset_status status = cst_poison_status(&c->poison);
     if (status != COSET_OK)
         return status;
-    if (!is_pairwise(op) && take_idle(c, op)) {
+    if (!cst_is_pairwise(op) && take_idle(c, op)) {
         status = drive_to_end(c, op);
         leave_driver(c);
         return status;
     }
     coset_request *request;
-    status = enqueue(c, op, &request);
+    status = cst_queue_add(c, op, &request);
     if (status != COSET_OK)
         return status;
     status = cst_request_wait(request, CST_NEVER);
@@ -175,29 +148,7 @@ coset_status cst_comm_run(coset_comm *c, cst_operation *op)
     return status;
 }
 
-/* ---- the queue ---- */
-
-static void append(cst_queue *q, cst_operation *op)
-{
-    op->next = NULL;
-    if (q->tail)
-        q->tail->next = op;
-    else
-        q->head = op;
-    q->tail = op;
-}
-
-static void number_pairwise(coset_comm *c, cst_operation *op)
-{
-    uint64_t *next = op->call.kind == CST_SEND ? &c->pair_sent[op->call.root] : &c->pair_received[op->call.root];
-    op->sequence = (*next)++;
-    op->next = NULL;
-    /* at the end: messages of one pair keep their order */
-    cst_operation **place = &c->queue.pairwise;
-    while (*place)
-        place = &(*place)->next;
-    *place = op;
-}
+/* ---- operations that are queued ---- */
 
 static void *progress_main(void *arg);
 
@@ -213,54 +164,10 @@ static void ring_progress_thread(coset_comm *c)
     cst_bell_ring(&c->progress.bell);
 }
 
-static void keep_request(cst_queue *q, coset_request *r)
-{
-    r->next = q->requests;
-    r->link = &q->requests;
-    if (r->next)
-        r->next->link = &r->next;
-    q->requests = r;
-}
-
-static void drop_request(coset_request *r)
-{
-    *r->link = r->next;
-    if (r->next)
-        r->next->link = r->link;
-    free(r);
-}
-
-static coset_status enqueue(coset_comm *c, const cst_operation *op, coset_request **out)
-{
-    if (queued(c) >= MOST_QUEUED)
-        return cst_comm_note(c, COSET_ERR_MEMORY, "%d operations are queued already: wait for some", MOST_QUEUED);
-    coset_request *r = calloc(1, sizeof *r);
-    if (!r)
-        return cst_comm_note(c, COSET_ERR_MEMORY, "no memory for a request");
-    r->comm = c;
-    r->op = *op;
-    r->op.request = r;
-    pthread_mutex_lock(&c->queue.lock);
-    keep_request(&c->queue, r);
-    if (is_pairwise(op)) {
-        atomic_fetch_add(&c->queue.ticket, 1);
-        number_pairwise(c, &r->op);
-    } else {
-        r->op.sequence = atomic_fetch_add(&c->queue.ticket, NUMBER_STEP + 1) / NUMBER_STEP;
-        append(&c->queue, &r->op);
-    }
-    pthread_mutex_unlock(&c->queue.lock);
-    /* somebody may sleep as the driver: let it see the new operation */
-    if (driven(c))
-        c->transport->ops->wake(c->transport);
-    *out = r;
-    return COSET_OK;
-}
-
 coset_status cst_comm_queue(coset_comm *c, const cst_operation *op, coset_request **out)
 {
     coset_status status = cst_poison_status(&c->poison);
-    return status == COSET_OK ? enqueue(c, op, out) : status;
+    return status == COSET_OK ? cst_queue_add(c, op, out) : status;
 }
 
 coset_status cst_comm_start(coset_comm *c, const cst_operation *op, coset_request **out)
@@ -271,53 +178,11 @@ coset_status cst_comm_start(coset_comm *c, const cst_operation *op, coset_reques
     return status;
 }
 
-static void signal_uncollected(cst_queue *q, int change)
-{
-    q->uncollected += change;
-    if (q->event_fd < 0)
-        return;
-    uint64_t value = 1;
-    if (q->uncollected > 0 && change > 0)
-        (void)!write(q->event_fd, &value, sizeof value);
-    else if (q->uncollected == 0)
-        (void)!read(q->event_fd, &value, sizeof value);
-}
-
-/* The operation has left the lists; its request becomes the waiter's. */
 static void end_request(coset_comm *c, coset_request *r, coset_status status)
 {
     conclude(c, &r->op, status);
-    pthread_mutex_lock(&c->queue.lock);
-    void (*callback)(void *, coset_status) = r->callback;
-    void *ctx = r->callback_ctx;
-    r->status = status;
-    r->concluded = 1;
-    atomic_fetch_sub(&c->queue.ticket, 1);
-    pthread_mutex_unlock(&c->queue.lock);
-    if (callback)
-        callback(ctx, status);
-    atomic_store(&r->ended, 1); /* from here on the waiter may free it */
-    pthread_mutex_lock(&c->queue.lock);
-    signal_uncollected(&c->queue, 1);
-    pthread_mutex_unlock(&c->queue.lock);
+    cst_queue_hand_over(c, r, status);
     ring_turn(c);
-}
-
-static cst_operation *queue_head(coset_comm *c)
-{
-    pthread_mutex_lock(&c->queue.lock);
-    cst_operation *op = c->queue.head;
-    pthread_mutex_unlock(&c->queue.lock);
-    return op;
-}
-
-static void drop_head(coset_comm *c)
-{
-    pthread_mutex_lock(&c->queue.lock);
-    c->queue.head = c->queue.head->next;
-    if (!c->queue.head)
-        c->queue.tail = NULL;
-    pthread_mutex_unlock(&c->queue.lock);
 }
 
 /* One step of an operation, begun if it has not been. */
@@ -333,34 +198,16 @@ static coset_status advance(coset_comm *c, cst_operation *op, coset_status troub
 static void drive_collectives(coset_comm *c, coset_status trouble)
 {
     cst_operation *op;
-    while ((op = queue_head(c))) {
+    while ((op = cst_queue_head(c))) {
         coset_status status = advance(c, op, trouble);
         if (status == COSET_IN_PROGRESS)
             status = cst_comm_check_wait(c, op);
         if (status == COSET_IN_PROGRESS)
             return;
-        drop_head(c);
+        cst_queue_drop_head(c);
         end_request(c, op->request, status);
         trouble = cst_poison_status(&c->poison);
     }
-}
-
-static void remove_pairwise(coset_comm *c, cst_operation *op)
-{
-    pthread_mutex_lock(&c->queue.lock);
-    cst_operation **place = &c->queue.pairwise;
-    while (*place != op)
-        place = &(*place)->next;
-    *place = op->next;
-    pthread_mutex_unlock(&c->queue.lock);
-}
-
-static cst_operation *next_pairwise(coset_comm *c, const cst_operation *op)
-{
-    pthread_mutex_lock(&c->queue.lock);
-    cst_operation *next = op ? op->next : c->queue.pairwise;
-    pthread_mutex_unlock(&c->queue.lock);
-    return next;
 }
 
 static coset_status advance_pairwise(coset_comm *c, cst_operation *op, coset_status trouble)
@@ -376,12 +223,12 @@ static coset_status advance_pairwise(coset_comm *c, cst_operation *op, coset_sta
 
 static void drive_pairwise(coset_comm *c, coset_status trouble)
 {
-    cst_operation *op = next_pairwise(c, NULL);
+    cst_operation *op = cst_queue_next_pairwise(c, NULL);
     while (op) {
-        cst_operation *next = next_pairwise(c, op);
+        cst_operation *next = cst_queue_next_pairwise(c, op);
         coset_status status = advance_pairwise(c, op, trouble);
         if (status != COSET_IN_PROGRESS) {
-            remove_pairwise(c, op);
+            cst_queue_remove_pairwise(c, op);
             end_request(c, op->request, status);
         }
         op = next;
@@ -400,9 +247,9 @@ static void drive_pass(coset_comm *c)
 /* A pass does a bounded amount of work: is there more that waits for no message? */
 static int more_at_once(coset_comm *c)
 {
-    cst_operation *op = queue_head(c);
+    cst_operation *op = cst_queue_head(c);
     int more = op && op->moved;
-    for (op = next_pairwise(c, NULL); op && !more; op = next_pairwise(c, op))
+    for (op = cst_queue_next_pairwise(c, NULL); op && !more; op = cst_queue_next_pairwise(c, op))
         more = op->moved;
     c->transport->ops->arm(c->transport); /* may answer for the wake that this pass was made for */
     return more || c->transport->ops->arm(c->transport) == COSET_OK;
@@ -410,23 +257,23 @@ static int more_at_once(coset_comm *c)
 
 int cst_comm_drive_once(coset_comm *c)
 {
-    if (queued(c) && take_driver(c)) {
+    if (cst_queued(c) && take_driver(c)) {
         drive_pass(c);
-        if (atomic_load(&c->polled) && queued(c) && more_at_once(c))
+        if (atomic_load(&c->polled) && cst_queued(c) && more_at_once(c))
             c->transport->ops->wake(c->transport);
         leave_driver(c);
     }
-    return queued(c);
+    return cst_queued(c);
 }
 
 /* As the driver, with operations under way: sleeps until one may move on. */
 static void rest(coset_comm *c)
 {
-    cst_operation *head = queue_head(c);
+    cst_operation *head = cst_queue_head(c);
     coset_status status = COSET_OK;
     if (head && head->record) {
         /* pairwise messages would not be seen while sleeping on a flag: short sleeps then */
-        if (head->wait.word && next_pairwise(c, NULL)) {
+        if (head->wait.word && cst_queue_next_pairwise(c, NULL)) {
             cst_flag_poll(head->wait.word, head->wait.value, c->patience);
             c->transport->ops->idle(c->transport, 1);
         } else {
@@ -444,7 +291,7 @@ static void sleep_for_turn(coset_comm *c, coset_request *r, cst_deadline deadlin
 {
     atomic_fetch_add(&c->queue.sleepers, 1);
     uint32_t seen = cst_bell_read(&c->queue.turn);
-    if (!(r && atomic_load(&r->ended)) && driven(c))
+    if (!(r && atomic_load(&r->ended)) && cst_driven(c))
         cst_bell_sleep(&c->queue.turn, seen, cst_deadline_left(deadline, BREATH_MS));
     atomic_fetch_sub(&c->queue.sleepers, 1);
 }
@@ -483,21 +330,12 @@ void cst_comm_release(coset_comm *c)
     leave_driver(c);
 }
 
-void cst_request_free(coset_request *r)
-{
-    cst_queue *q = &r->comm->queue;
-    pthread_mutex_lock(&q->lock);
-    signal_uncollected(q, -1);
-    drop_request(r);
-    pthread_mutex_unlock(&q->lock);
-}
-
 static void *progress_main(void *arg)
 {
     coset_comm *c = arg;
     while (!atomic_load(&c->progress.stop)) {
         uint32_t seen = cst_bell_read(&c->progress.bell);
-        if (!queued(c)) {
+        if (!cst_queued(c)) {
             cst_bell_sleep(&c->progress.bell, seen, -1);
             continue;
         }
@@ -507,7 +345,7 @@ static void *progress_main(void *arg)
             continue;
         }
         drive_pass(c);
-        if (queued(c) && !atomic_load(&c->progress.stop))
+        if (cst_queued(c) && !atomic_load(&c->progress.stop))
             rest(c);
         leave_driver(c);
     }
@@ -516,7 +354,7 @@ static void *progress_main(void *arg)
 
 int cst_comm_cancel_all(coset_comm *c, coset_status status)
 {
-    int some = queued(c) > 0;
+    int some = cst_queued(c) > 0;
     if (c->progress.running) {
         atomic_store(&c->progress.stop, 1);
         cst_bell_ring(&c->progress.bell);
@@ -528,8 +366,7 @@ int cst_comm_cancel_all(coset_comm *c, coset_status status)
         return some; /* a caller still drives: destroying under it is the user's error, but nothing is freed twice */
     drive_pairwise(c, status);
     drive_collectives(c, status);
-    while (c->queue.requests)
-        drop_request(c->queue.requests);
+    cst_queue_drop_requests(c);
     leave_driver(c);
     return some;
 }
