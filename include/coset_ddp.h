@@ -78,6 +78,10 @@ coset_status coset_ddp_create(coset_comm *comm, const coset_ddp_options *options
 /* Frees the reducer and its gradients' memory and returns OK; NULL is a no-op. Between steps; in the middle of one it
  * waits for the bucket under way. Not collective, as coset_comm_destroy. */
 coset_status coset_ddp_destroy(coset_ddp *ddp);
+/* Makes every pending and later step on every rank end with ABORTED, `why` (may be NULL) in coset_ddp_why. Local, never
+ * blocks, any thread, also while another waits in finish or join: for watchdogs. The communicator that the reducer was
+ * created from goes on, and an abort of that one does not reach the reducer. */
+coset_status coset_ddp_abort(coset_ddp *ddp, const char *why);
 
 /* Where the gradient of `id` lives; valid until a finish reports that gradients moved. NULL if there is no such
  * parameter. */

@@ -235,3 +235,8 @@ coset_status coset_ddp_destroy(coset_ddp *d)
     free_parts(d);
     return COSET_OK;
 }
+
+coset_status coset_ddp_abort(coset_ddp *d, const char *why)
+{
+    return d ? coset_comm_abort(d->comm, why) : COSET_ERR_ARGUMENT;
+}

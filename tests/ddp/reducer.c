@@ -852,6 +852,47 @@ static int survive(coset_comm *c, void *arg)
     return bad;
 }
 
+static void *give_up(void *ddp)
+{
+    coset_ddp_abort(ddp, "the watchdog barked");
+    return NULL;
+}
+
+/* A thread of rank 0 aborts beside its finish, which waits for rank 1; all learn why, and their communicator goes on. */
+static int aborted(coset_comm *c, void *arg)
+{
+    (void)arg;
+    int rank = coset_comm_rank(c), bad = 0;
+    coset_param p[PARAMS];
+    coset_ddp *d = make(c, p, NULL);
+    pthread_t watchdog;
+    if (!d)
+        return 1;
+    for (size_t i = 0; i < PARAMS && rank != 1; i++) {
+        write_grad(d, p, i, rank, 0);
+        bad |= group_want(c, coset_ddp_ready(d, p[i].id), COSET_OK, "ready");
+    }
+    if (rank == 0)
+        pthread_create(&watchdog, NULL, give_up, d);
+    if (rank != 1)
+        bad |= group_want(c, coset_ddp_finish(d, NULL), COSET_ERR_ABORTED, "finish beside an abort");
+    if (rank == 0)
+        pthread_join(watchdog, NULL);
+    bad |= group_want(c, coset_barrier(c), COSET_OK, "the communicator after an abort of its reducer");
+    if (rank == 1)
+        bad |= group_want(c, coset_ddp_finish(d, NULL), COSET_ERR_ABORTED, "finish after an abort");
+    if (!bad && !strstr(coset_ddp_why(d), "the watchdog barked"))
+        bad = group_fail(c, "aborted because: %s", coset_ddp_why(d));
+    coset_ddp_destroy(d);
+    return bad;
+}
+
+static int run_abort(const char *transport)
+{
+    group g = GROUP(transport, 3);
+    return group_run(&g, aborted, NULL);
+}
+
 static int run_death(const char *transport)
 {
     if (!strcmp(transport, "threads"))
@@ -932,7 +973,7 @@ static const struct {
     {"values", run_values}, {"bits", run_bits},     {"link", run_link},         {"hosts", run_hosts},
     {"unused", run_unused}, {"misuse", run_misuse}, {"disagree", run_disagree}, {"clip", run_clip},
     {"uneven", run_uneven}, {"state", run_state},   {"late", run_late},         {"fork", run_fork},
-    {"death", run_death},
+    {"death", run_death},   {"abort", run_abort},
 };
 
 int main(int argc, char **argv)
