@@ -250,7 +250,8 @@ coset_status coset_reduce(const void *send, void *recv, size_t count, coset_dtyp
 coset_status coset_barrier(coset_comm *comm);
 
 /* Point to point. Messages between two ranks match in the order of the calls; count and dtype must be equal on both
- * sides. A send may block until the receive is posted. They are not part of the collectives' order. */
+ * sides. A send may block until the receive is posted. They are not part of the collectives' order, and wait as long as
+ * their peer lives, whatever late_ms: coset_isend, coset_irecv and coset_wait bound it. */
 coset_status coset_send(const void *buffer, size_t count, coset_dtype dtype, int peer, coset_comm *comm);
 coset_status coset_recv(void *buffer, size_t count, coset_dtype dtype, int peer, coset_comm *comm);
 
