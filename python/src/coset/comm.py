@@ -267,7 +267,9 @@ class Comm:
         self._check(lib.coset_comm_flight(self._h, os.fsencode(path)))
 
     def alloc(self, shape: int | tuple[int, ...], dtype: Any = np.float32) -> np.ndarray[Any, Any]:
-        """A zeroed array that every rank of the host reaches directly: collectives on it need no copy. Collective."""
+        """A zeroed array that every rank of the host reaches directly: collectives on it need no copy. Collective.
+
+        The memory is the communicator's: after free() or destroy() the array must not be used."""
         kind = np.dtype(dtype)
         shape = (shape,) if isinstance(shape, int) else tuple(shape)
         out = ffi.new("void **")
@@ -276,7 +278,7 @@ class Comm:
         return np.asarray(_Segment(self, int(ffi.cast("uintptr_t", out[0])), shape, kind))
 
     def free(self, array: np.ndarray[Any, Any]) -> None:
-        """Gives back what alloc() gave. Collective."""
+        """Gives back what alloc() gave, which must not be used any more. Collective."""
         self._check(lib.coset_free(self._h, ffi.cast("void *", array.ctypes.data)))
 
     # -- collectives ---------------------------------------------------------------------------------------------
