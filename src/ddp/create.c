@@ -114,7 +114,7 @@ static coset_status make_memory(coset_ddp *d, coset_error *why)
     d->memory_bytes = d->layout.bytes;
     coset_status status = coset_alloc(d->comm, d->memory_bytes, (void **)&d->memory);
     if (status != COSET_OK)
-        return cst_fail(why, status, -1, "no memory for %zu bytes of gradients: %s", d->memory_bytes,
+        return cst_fail(why, status, -1, "memory for %zu bytes of gradients: %s", d->memory_bytes,
                         coset_strerror(status));
     cst_worker *w = &d->worker;
     w->comm = d->comm;

@@ -868,6 +868,7 @@ static int aborted(coset_comm *c, void *arg)
     pthread_t watchdog;
     if (!d)
         return 1;
+    bad = group_want(c, coset_barrier(c), COSET_OK, "all have created"); /* else an abort may end another's create */
     for (size_t i = 0; i < PARAMS && rank != 1; i++) {
         write_grad(d, p, i, rank, 0);
         bad |= group_want(c, coset_ddp_ready(d, p[i].id), COSET_OK, "ready");
