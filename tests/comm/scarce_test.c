@@ -8,15 +8,14 @@
 #include "base/clock.h"
 #include "bootstrap/bootstrap.h"
 #include "bootstrap/ranks.h"
+#include "descriptors.h"
 #include "refusal.h"
 #include "unit.h"
 
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 enum { RANKS = 4, SOON_MS = 15000 };
@@ -51,23 +50,6 @@ static void name_rank(int rank, const char *transport)
     setenv("COSET_SIZE", text, 1);
     setenv("COSET_LOCAL_SIZE", text, 1);
     setenv("COSET_TRANSPORT", transport, 1);
-}
-
-static void limit_descriptors(rlim_t soft)
-{
-    struct rlimit limit;
-    getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = soft < limit.rlim_max ? soft : limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-/* The limit that leaves `room` descriptors. */
-static rlim_t limit_for(int room)
-{
-    int fd = 0;
-    for (; room > 0; fd++)
-        room -= fcntl(fd, F_GETFD) < 0;
-    return (rlim_t)fd;
 }
 
 static coset_status with_descriptors(int rank, void *ctx, coset_error *why)

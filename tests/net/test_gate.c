@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The gate lets in who shows the token, whatever strangers do meanwhile. */
+#include "descriptors.h"
 #include "net/gate.h"
 #include "net/socket.h"
 #include "unit.h"
 
-#include <fcntl.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 
 typedef struct {
@@ -69,6 +68,17 @@ static void choose(fixture *f, int client)
     assert_true(cst_hello_choose(client));
 }
 
+/* The client chooses, is let in, and leaves. */
+static void enters(fixture *f, int client)
+{
+    cst_hello got;
+    choose(f, client);
+    int server = let_in(f, &got);
+    assert_true(server >= 0);
+    cst_close(client);
+    cst_close(server);
+}
+
 static void expect_closed(int fd)
 {
     char byte;
@@ -103,11 +113,7 @@ static void byte_by_byte_enters_too(void **state)
         assert_int_equal(server, -1);
         assert_int_equal(cst_send_all(client, bytes + i, 1, cst_deadline_in(5000), NULL), COSET_OK);
     }
-    choose(f, client);
-    server = let_in(f, &got);
-    assert_true(server >= 0);
-    cst_close(client);
-    cst_close(server);
+    enters(f, client);
 }
 
 /* A process that reaches the gate by two ways takes one of them; the other leaves no trace. */
@@ -233,11 +239,7 @@ static void silence_does_not_stall(void **state)
         stranger[i] = knock(f, bytes, (size_t)i % 24); /* some show a beginning */
         if (i % 20 == 19) {
             int client = knock(f, bytes, sizeof bytes);
-            choose(f, client);
-            int server = let_in(f, &got);
-            assert_true(server >= 0);
-            cst_close(client);
-            cst_close(server);
+            enters(f, client);
         }
     }
     assert_true(f->gate.strangers <= CST_GATE_STRANGERS);
@@ -249,26 +251,6 @@ static void silence_does_not_stall(void **state)
     assert_int_equal(f->gate.strangers, 0);
 }
 
-/* So many descriptors may be opened from here on. */
-static void leave_descriptors(int room)
-{
-    struct rlimit limit;
-    int fd = 0;
-    for (; room > 0; fd++)
-        room -= fcntl(fd, F_GETFD) < 0;
-    getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = (rlim_t)fd;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-static void leave_all_descriptors(void)
-{
-    struct rlimit limit;
-    getrlimit(RLIMIT_NOFILE, &limit);
-    limit.rlim_cur = limit.rlim_max;
-    setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 /* With one descriptor for two who come together, the first is not sent away before it can have spoken. */
 static void the_last_descriptor_goes_round(void **state)
 {
@@ -277,23 +259,15 @@ static void the_last_descriptor_goes_round(void **state)
     cst_hello got;
     cst_hello_write(&f->hello, bytes);
     int slow = knock(f, NULL, 0), quick = knock(f, bytes, sizeof bytes);
-    leave_descriptors(1);
+    limit_descriptors(limit_for(1));
     assert_int_equal(let_in(f, &got), -1);
     assert_int_equal(f->gate.guests, 1);
     assert_int_equal(cst_send_all(slow, bytes, sizeof bytes, cst_deadline_in(5000), NULL), COSET_OK);
     assert_int_equal(let_in(f, &got), -1);
-    choose(f, slow);
-    int first = let_in(f, &got);
-    assert_true(first >= 0);
-    cst_close(first);
+    enters(f, slow);
     assert_int_equal(let_in(f, &got), -1);
-    choose(f, quick);
-    int second = let_in(f, &got);
-    assert_true(second >= 0);
-    cst_close(second);
-    cst_close(slow);
-    cst_close(quick);
-    leave_all_descriptors();
+    enters(f, quick);
+    limit_descriptors(RLIM_INFINITY);
 }
 
 static void silence_does_not_keep_the_last_descriptor(void **state)
@@ -303,17 +277,13 @@ static void silence_does_not_keep_the_last_descriptor(void **state)
     cst_hello got;
     cst_hello_write(&f->hello, bytes);
     int silent = knock(f, NULL, 0), honest = knock(f, bytes, sizeof bytes);
-    leave_descriptors(1);
+    limit_descriptors(limit_for(1));
     assert_int_equal(let_in(f, &got), -1);
     f->gate.guest[0].until -= CST_GATE_CROWDED_MS * 1000000ull; /* as if it had been here so long */
     assert_int_equal(let_in(f, &got), -1);
     expect_closed(silent);
-    choose(f, honest);
-    int server = let_in(f, &got);
-    assert_true(server >= 0);
-    cst_close(server);
-    cst_close(honest);
-    leave_all_descriptors();
+    enters(f, honest);
+    limit_descriptors(RLIM_INFINITY);
 }
 
 static void clients_tell_a_stranger_from_a_closed_door(void **state)
