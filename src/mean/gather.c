@@ -397,18 +397,18 @@ coset_status cst_gather(const cst_listener *l, uint32_t block, uint32_t first, b
 {
     int ranks = l->shared->options.rules.ranks;
     const cst_block *b = &l->shared->layout->blocks[block];
-    cst_gathering t = {l,
-                       block,
-                       b->n,
-                       b->count,
-                       &l->shared->plan[block],
-                       l->heard + (size_t)(block - first) * (size_t)ranks,
-                       g,
-                       asks,
-                       why,
-                       0,
-                       0,
-                       g->sum};
+    cst_gathering t = {
+        .l = l,
+        .block = block,
+        .n = b->n,
+        .count = b->count,
+        .plan = &l->shared->plan[block],
+        .heard = l->heard + (size_t)(block - first) * (size_t)ranks,
+        .g = g,
+        .asks = asks,
+        .why = why,
+        .ref = g->sum,
+    };
     g->block = block;
     g->complete = true;
     g->kept = keep;
